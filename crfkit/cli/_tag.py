@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crfkit.cli._common import add_allow, add_format, add_jobs, check_target, source, user_errors
+from crfkit.inference import DECODERS
 from crfkit.io.streams import open_output
 from crfkit.labels.schemes import RUNS
 
@@ -46,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--decoding",
-        choices=("viterbi", "posterior"),
-        help="the most probable sequence, or the most probable labels (default: as the model was "
-        "made, viterbi by `crfkit train`)",
+        choices=DECODERS,
+        help="the most probable sequence (viterbi), or the most probable label of each token "
+        "(posterior) (default: as the model was trained)",
     )
     add_allow(parser)
     add_jobs(parser)

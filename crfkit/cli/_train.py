@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import sys
 import time
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.cli._common import (
     add_format,
     add_jobs,
@@ -23,9 +20,9 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
+from crfkit.inference import DECODERS
 from crfkit.labels.schemes import RUNS
-
-BAR = 24  # characters
+from crfkit.losses import LOSSES
 
 HELP = "learn a model from a file of labeled sequences"
 DESCRIPTION = """\
@@ -43,6 +40,7 @@ examples:
   crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --jobs 2
   crfkit train en-train.conllu --label upos --model tagger.crfkit
   crfkit train data.crfsuite.txt --format crfsuite --model m.crfkit --c1 0.1 --c2 0.01
+  crfkit train noisy.txt --loss risk --decoding posterior --model robust.crfkit
   crfkit train addresses.txt --segments --scheme runs --max-length 6 --model addresses.crfkit
 """
 
@@ -50,36 +48,47 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
-    parser.add_argument("--model", required=True, help="the file to write")
+    parser.add_argument("--model", required=True, metavar="FILE", help="the file to write")
     what = "a file of feature templates, or a preset: words (the default), names, tags, fields"
-    parser.add_argument("--template", help=what)
+    parser.add_argument("--template", metavar="FILE", help=what)
     parser.add_argument("--test", metavar="FILE", help="judge the model on this file afterwards")
-    number = partial(parser.add_argument, type=float)
-    number("--c1", default=0.0, help="L1 penalty (default: 0)")
-    number("--c2", default=0.1, help="L2 penalty (default: 0.1)")
-    whole = partial(parser.add_argument, type=int)
-    whole("--max-iter", help="iterations at most (default: 1000)")
-    whole("--min-freq", default=0, help="leave out pairs seen fewer times (default: 0)")
-    whole("--min-count", default=0, help="leave out attributes seen fewer times (default: 0)")
-    what = "where to start: zeros (the default), counts, or a model file, by names of attributes"
-    parser.add_argument("--init", default="zeros", metavar="START", help=what)
+    _add_objective(parser)
     flag = partial(parser.add_argument, action="store_true")
-    flag("--all-states", help="weights for attribute x label pairs not seen")
-    flag("--all-transitions", help="weights for label pairs not seen")
-    flag("--boundaries", help="weights for first and last labels")
+    flag("--all-states", help="learn weights for attribute x label pairs not seen, too")
+    flag("--all-transitions", help="learn weights for label pairs not seen, too")
+    flag("--boundaries", help="learn weights for first and last labels")
+    what = "what to predict: the most probable sequence of labels (viterbi, the default), or the "
+    what += "most probable label of each token (posterior)"
+    parser.add_argument("--decoding", choices=DECODERS, help=what)
     flag("--quiet", help="print nothing but warnings and the report of --test")
     segments = parser.add_argument_group("segments").add_argument
-    what = "learn a semi-Markov CRF: of the segments that tags, or runs of equal labels, are"
+    what = "learn whole segments (a semi-Markov CRF): those that tags mark, or runs of equal labels"
     segments("--segments", action="store_true", help=what)
-    segments("--max-length", type=int, help="of segments (default: the longest of each label)")
-    segments(
-        "--scheme",
-        help="of the tags, such as IOB2 or IOBES; runs: labels whose runs are segments; auto: "
-        "found by the labels (default)",
-    )
+    what = "tokens of a segment at most (default: as in the longest one of each label)"
+    segments("--max-length", type=int, metavar="N", help=what)
+    what = "how tags mark segments, such as IOB2 or IOBES; runs: each run of one label is a "
+    what += "segment; auto (the default): found by the labels"
+    segments("--scheme", metavar="NAME", help=what)
     add_jobs(parser)
     add_format(parser)
     add_unknown(parser)
+
+
+def _add_objective(parser: argparse.ArgumentParser) -> None:
+    """Add what is minimized, over which weights, and from where."""
+    what = "what to minimize besides the penalties: %(choices)s (default: log)"
+    parser.add_argument("--loss", choices=LOSSES, default="log", metavar="NAME", help=what)
+    number = partial(parser.add_argument, type=float)
+    number("--c1", default=0.0, help="L1 penalty, which makes weights exactly 0 (default: 0)")
+    number("--c2", default=0.1, help="L2 penalty, which keeps weights small (default: 0.1)")
+    whole = partial(parser.add_argument, type=int, metavar="N")
+    whole("--max-iter", help="iterations at most (default: 1000)")
+    what = "leave out (attribute, label) and (label, label) pairs seen fewer times (default: 0)"
+    whole("--min-freq", default=0, help=what)
+    whole("--min-count", default=0, help="leave out attributes seen fewer times (default: 0)")
+    what = "where to start: zeros (the default), counts, or a model file, whose weights are taken "
+    what += "by the names of attributes and labels"
+    parser.add_argument("--init", default="zeros", metavar="START", help=what)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -103,7 +112,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def _check_segments(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with the kind of model."""
-    of_others = ("all_states", "all_transitions", "boundaries")
+    of_others = ("all_states", "all_transitions", "boundaries", "decoding")
     for name in of_others if arguments.segments else ("max_length", "scheme"):
         if getattr(arguments, name) not in (None, False):
             relation = "does not go with" if arguments.segments else "needs"
@@ -144,17 +153,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool]:
     """Return a fitted classifier, and whether the user stopped the fit."""
+    from crfkit.cli._progress import Progress, ShownSolver
     from crfkit.estimators import CRFClassifier, SemiMarkovCRF
-    from crfkit.solvers import LBFGS, OWLQN
 
-    solver = ShownSolver(OWLQN() if arguments.c1 else LBFGS(), arguments.max_iter, arguments.quiet)
-    if arguments.max_iter is not None:
-        solver.solver.max_iter = arguments.max_iter
+    progress = Progress(arguments.max_iter, shown=not arguments.quiet)
     common: dict[str, Any] = {
         "init": _start(arguments.init),
+        "loss": arguments.loss,
         "c1": arguments.c1,
         "c2": arguments.c2,
-        "solver": solver,
+        "solver": ShownSolver(_solver(arguments), progress),
+        "max_iter": arguments.max_iter,
         "min_freq": arguments.min_freq,
         "n_jobs": arguments.jobs,
     }
@@ -167,6 +176,7 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
             all_possible_states=arguments.all_states,
             all_possible_transitions=arguments.all_transitions,
             boundary_weights=arguments.boundaries,
+            decoding=arguments.decoding or "viterbi",
             **common,
         )
     with user_errors():
@@ -177,8 +187,17 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
                 raise
             option = f"On the command line: --scheme {RUNS}, or that of the tags."
             raise ValueError(f"{error} {option}") from error
-    crf.set_params(solver="auto", max_iter=arguments.max_iter, init="zeros")
-    return crf, solver.interrupted
+    crf.set_params(solver="auto", init="zeros")
+    return crf, progress.interrupted
+
+
+def _solver(arguments: argparse.Namespace) -> Any:
+    """Return a quasi-Newton method, or, for losses with corners, what goes with the penalties."""
+    from crfkit.solvers import LBFGS, OWLQN, AutoSolver
+
+    if not LOSSES[arguments.loss].is_smooth:
+        return AutoSolver()
+    return OWLQN() if arguments.c1 else LBFGS()
 
 
 def _start(init: str) -> Any:
@@ -200,39 +219,3 @@ def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> N
         f"objective {crf.objective_:,.4f}"
     )
     print(f"{arguments.model}: {size / 1e6:,.1f} MB, {seconds:.1f} s")
-
-
-class ShownSolver:
-    """A solver that shows its iterations in a line of a terminal, as a bar if there is a limit."""
-
-    requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
-    handles_l1: ClassVar[bool] = True
-
-    def __init__(self, solver: Any, max_iter: int | None, quiet: bool) -> None:
-        self.solver = solver
-        self.max_iter = max_iter
-        self.shown = sys.stderr.isatty() and not quiet
-        self.interrupted = False
-
-    def solve(self, objective: Any, start: FloatArray, callback: Any = None) -> SolverResult:
-        """Minimize an objective, as the solver does."""
-
-        def report(record: IterationRecord, parameters: FloatArray) -> bool:
-            if self.shown:
-                self._show(record)
-            return bool(callback is not None and callback(record, parameters))
-
-        result: SolverResult = self.solver.solve(objective, start, report)
-        if self.shown:
-            print(file=sys.stderr)
-        self.interrupted = result.interrupted
-        return result
-
-    def _show(self, record: IterationRecord) -> None:
-        done = f"iteration {record.iteration}"
-        if self.max_iter:
-            filled = BAR * record.iteration // self.max_iter
-            done = f"[{'#' * filled}{'-' * (BAR - filled)}] {record.iteration}/{self.max_iter}"
-        line = f"{done}  objective {record.value:,.2f}  {record.seconds:.1f} s"
-        width = shutil.get_terminal_size().columns - 1
-        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)

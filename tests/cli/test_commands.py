@@ -34,6 +34,25 @@ def test_the_trained_model_is_that_of_the_estimator(corpus, model):
     assert saved.predict(X) == crf.predict(features.transform(X))
 
 
+@pytest.mark.filterwarnings("ignore:fit did not converge")
+@pytest.mark.parametrize("loss", ["risk", "hinge"])  # with stages; with corners
+def test_the_loss_and_the_decoding_are_those_of_the_estimator(corpus, tmp_path, capsys, loss):
+    X, y = read_conll(corpus / "train.txt.gz")
+    (tmp_path / "t").write_text("U01:%x[0,0]\nB\n")
+    features = TemplateFeatures.from_file(tmp_path / "t")
+    options = {"loss": loss, "decoding": "posterior", "max_iter": 4}
+    crf = CRFClassifier(**options).fit(features.fit_transform(X), y)
+    code, _, err = run(
+        capsys, "train", corpus / "train.txt.gz", "--template", tmp_path / "t", "--quiet",
+        "--model", tmp_path / "m", "--max-iter", 4, "--loss", loss, "--decoding", "posterior",
+    )  # fmt: skip
+    assert code == 0 and "max_iter=4" in err
+    saved = crfkit.load(tmp_path / "m")[-1]
+    assert saved.get_params() == crf.get_params()
+    assert saved.n_iter_ == crf.n_iter_ == 4
+    np.testing.assert_array_equal(saved.coef_.data, crf.coef_.data)
+
+
 def test_train_says_what_it_made(corpus, tmp_path, capsys):
     target = tmp_path / "m.crfkit"
     code, out, err = run(
@@ -303,7 +322,7 @@ def test_a_model_that_cannot_be_written_is_told_before_training(corpus, tmp_path
 
 def test_control_c_saves_the_model_reached_so_far(corpus, tmp_path, capsys, monkeypatch):
     target = tmp_path / "m.crfkit"
-    from crfkit.cli._train import ShownSolver
+    from crfkit.cli._progress import ShownSolver
 
     shown = ShownSolver.solve
 
@@ -316,7 +335,9 @@ def test_control_c_saves_the_model_reached_so_far(corpus, tmp_path, capsys, monk
         return shown(self, objective, start, interrupt)
 
     monkeypatch.setattr(ShownSolver, "solve", stopped)
-    code, _, err = run(capsys, "train", corpus / "train.txt.gz", "--model", target)
+    code, _, err = run(
+        capsys, "train", corpus / "train.txt.gz", "--model", target, "--loss", "risk"
+    )  # in the first of its stages
     assert code == 130
     assert "keeps the weights reached so far" in err
     assert crfkit.load(target)[-1].n_iter_ == 2

@@ -23,7 +23,10 @@ def test_python_dash_m_is_the_command():
     assert shown.stdout.strip() == f"crfkit {__version__}"
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "--jobs", "many"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["dance"], ["demo", "--jobs", "many"], ["train", "x", "--model", "m", "--loss", "fun"]],
+)
 def test_wrong_usage_exits_with_two(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)

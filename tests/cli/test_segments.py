@@ -217,7 +217,7 @@ def test_errors_about_schemes_name_the_option(tmp_path, capsys):
         (RUNS, ["--scheme", "RUNS"], "runs"),
         (TAGGED, ["--scheme", "Auto"], "IOB2"),
         (TAGGED, ["--scheme", "bio"], "IOB2"),
-        (TAGGED, ["--c1", "0.1"], "IOB2"),
+        (TAGGED, ["--c1", "0.1", "--loss", "pointwise"], "IOB2"),
     ],
 )
 def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
@@ -230,6 +230,7 @@ def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
     pipeline = crfkit.load(tmp_path / "m")
     crf = pipeline[-1]
     assert (crf.max_length, crf.scheme_, crf.c2) == (3, scheme, 0.1)
+    assert crf.loss == (options[-1] if "--loss" in options else "log")
     used = sum(
         len(view)
         for view in (crf.state_features_, crf.first_features_, crf.last_features_,
@@ -256,6 +257,7 @@ def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
         (["--segments", "--all-states"], "--all-states does not go with --segments"),
         (["--segments", "--all-transitions"], "--all-transitions does not go with"),
         (["--segments", "--boundaries"], "--boundaries does not go with"),
+        (["--segments", "--decoding", "posterior"], "--decoding does not go with"),
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(tmp_path, capsys, arguments, message):

@@ -94,7 +94,7 @@ def test_the_session_of_the_readme_on_a_terminal(tmp_path, environment):
 
 
 def test_a_terminal_shows_a_bar_where_the_number_of_iterations_is_known(tmp_path, environment):
-    train = "crfkit train recipes/train.txt --model m.crfkit --max-iter 4"
+    train = "crfkit train recipes/train.txt --model m.crfkit --max-iter 4 --loss risk"  # two stages
     command = f"crfkit demo --write recipes && {train}"
     code, output = on_terminal(command, tmp_path, environment)
     assert code == 0
