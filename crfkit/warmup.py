@@ -175,10 +175,14 @@ def _losses() -> None:
     for loss in ("pointwise", "risk", "labelwise", "pseudolikelihood"):
         _fit(CRFClassifier(loss=loss, max_iter=1))
     _fit(SemiMarkovCRF(loss="pseudolikelihood", max_iter=1))
+    few_steps, labels = _data(60)
+    CRFClassifier(loss="pseudolikelihood", max_iter=1).fit(_words(few_steps), labels)
+    wrong = [row[::-1] for row in y]
     for kind in (CRFClassifier, SemiMarkovCRF):
         spread = kind(max_iter=1).fit(_words(X), y)
         spread.coef_ = sp.csr_array(spread.coef_ * 1e5)
-        kind(loss="pointwise", max_iter=1, init=spread).fit(_words(X), [row[::-1] for row in y])
+        both = _words(X + X), [*wrong, *y]  # the spread weights are those of pairs that occur
+        kind(loss="pointwise", max_iter=1, init=spread).fit(*both)
 
 
 def _segments() -> None:
