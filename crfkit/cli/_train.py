@@ -10,6 +10,7 @@ from typing import Any
 
 from crfkit._params import check_number, check_whole
 from crfkit.cli._common import (
+    CommandError,
     add_format,
     add_jobs,
     add_unknown,
@@ -94,6 +95,7 @@ def _add_objective(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a model that cannot be written is told before the training."""
     check_target("--model", arguments.model)
+    _check_files(arguments)
     model, given = arguments.model, (arguments.data, arguments.template, arguments.test)
     for path in filter(os.path.isfile, filter(None, given)):
         if os.path.exists(model) and os.path.samefile(path, model):
@@ -108,6 +110,16 @@ def check(arguments: argparse.Namespace) -> None:
     for name in ("min_freq", "min_count", "max_iter"):
         check_whole(name, getattr(arguments, name) or 0)
     _check_segments(arguments)
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Raise CommandError for files that are not there, and would be missed late."""
+    from crfkit.training.start import STARTS
+
+    if arguments.init not in STARTS and not os.path.exists(arguments.init):
+        raise CommandError(f"--init {arguments.init}: no model file, and none of {list(STARTS)}.")
+    if arguments.test not in (None, "-") and not os.path.exists(arguments.test):
+        raise CommandError(f"--test {arguments.test}: no such file.")
 
 
 def _check_segments(arguments: argparse.Namespace) -> None:

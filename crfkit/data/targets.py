@@ -34,8 +34,8 @@ class Targets(NamedTuple):
             )
         if self.allowed is not None:
             raise ValueError(
-                "this needs one known label for each token, but some may have several: use "
-                "loss='log' and a batch solver, such as 'lbfgs'."
+                "this needs one known label for each token, but in y some are UNLABELED or sets: "
+                "use loss='log' and a batch solver, such as 'lbfgs'."
             )
         return self.states
 

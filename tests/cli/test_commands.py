@@ -78,10 +78,11 @@ def test_training_starts_where_it_is_told(corpus, model, tmp_path, capsys):
         values.append(float(out.splitlines()[0].split()[-1].replace(",", "")))
         assert crfkit.load(tmp_path / "m")[-1].init == "zeros"
     assert values[2] < 0.5 * values[1] < 0.25 * values[0]
-    code, _, err = run(
-        capsys, "train", corpus / "train.txt.gz", "--model", tmp_path / "m", "--init", "nowhere"
-    )
-    assert code == 1 and "nowhere" in err
+    for option in ("--init", "--test"):  # told before the training
+        train = ("train", corpus / "train.txt.gz", "--model", tmp_path / "no", option, "nowhere")
+        code, out, err = run(capsys, *train)
+        assert (code, out) == (1, "") and f"{option} nowhere: no " in err
+    assert not (tmp_path / "no").exists()
 
 
 def test_tag_prints_each_line_with_its_label(corpus, model, capsys):
