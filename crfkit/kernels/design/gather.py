@@ -363,7 +363,8 @@ def rows_in_order(
             if column >= 0 and numbers.shape[0] > 0:
                 column = numbers[column]
             if column >= 0:
-                keys[count] = (column << 32) | (i - first)
+                keys[count] = column
+                keys[count] = (keys[count] << 32) | (i - first)
                 count += 1
         _sort(keys, count)
         for i in range(count):

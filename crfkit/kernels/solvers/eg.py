@@ -278,9 +278,9 @@ def compare_singles(
     inner, slope, start, at = 0.0, 0.0, place.start, place.at
     potentials, direction, residual, change = vectors
     for n in range(place.size):
-        after = rounded_number(residual[at + n])
+        residual[at + n] = rounded_number(residual[at + n])
+        after = residual[at + n]
         more = after - before[start + n]
-        residual[at + n] = after
         change[at + n] = more
         inner += potentials[at + n] * after
         slope += more * direction[at + n]
