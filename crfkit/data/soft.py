@@ -283,19 +283,20 @@ def most_probable(y: Any) -> Any:
 
 
 def label_shares(stream: LabelStream, classes: ObjectArray) -> FloatArray:
-    """Return 1 for the label of each token, equal shares of several, 0 where any may be right.
+    """Return 1 for the label of each token, equal shares of several, 0 where it is `UNLABELED`.
 
     The shape is (N, K); ValueError if a label is none of the classes.
     """
-    codes = stream.codes_for(classes)
-    for token in np.flatnonzero(codes < 0)[:1].tolist():
-        place, label = token_place(stream.offsets, token), list(stream.index)[stream.codes[token]]
-        raise ValueError(f"{place}: the label {label!r} is none of the classes.")
+    known = set(classes)
+    for label in stream.index:
+        if label not in known:
+            place = stream.place_of(label)
+            raise ValueError(f"{place}: the label {label!r} is none of the classes.")
     allowed = stream.allowed_for(classes)
     if allowed is None:
-        return np.eye(len(classes))[codes]
+        return np.eye(len(classes))[stream.codes_for(classes)]
     shares = allowed.astype(np.float64)
-    shares[np.all(allowed, axis=1)] = 0.0
+    shares[stream.unlabeled] = 0.0
     counts = shares.sum(axis=1, keepdims=True)
     found: FloatArray = np.divide(shares, counts, out=shares, where=counts > 0.0)
     return found

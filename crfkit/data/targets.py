@@ -64,6 +64,17 @@ class Targets(NamedTuple):
         mask: BoolArray = self.states[:, None] == np.arange(n_codes)
         return mask
 
+    def sets(self, n_codes: int) -> tuple[BoolArray, CodeArray]:
+        """Return the different sets of codes, (G, C), and which of them each token may have."""
+        mask = self.mask(n_codes)
+        packed = np.packbits(mask, axis=1)
+        packed = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 4)))
+        which, first = np.zeros((2, len(mask)), np.int64)
+        for word in packed.view(np.uint32).T:  # much faster than to sort rows
+            keys = (which << 32) + word
+            _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        return mask[first], which.astype(np.int32)
+
     def take(self, tokens: slice | IntArray | IdArray) -> Targets:
         """Return what is known of the chosen tokens."""
         allowed = None if self.allowed is None else self.allowed[tokens]

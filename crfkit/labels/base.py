@@ -169,11 +169,6 @@ class TokenLabels(LabelSpace):
         stream = LabelStream(y, partial=True)
         check_lengths(offsets, stream.offsets, "y")
         check_labels(stream, () if classes is None else classes)
-        if stream.options and not stream.index:
-            raise ValueError(
-                "no token of y has a known label, all are UNLABELED: there is nothing to learn "
-                "from."
-            )
         classes = stream.classes() if classes is None else classes
         known = set(classes)
         for label in stream.index:
@@ -184,6 +179,11 @@ class TokenLabels(LabelSpace):
                 )
         in_part = stream.options and len(classes) > 1
         allowed = stream.allowed_for(classes) if in_part else None
+        if not stream.index and stream.options or allowed is not None and allowed.all():
+            raise ValueError(
+                "no token of y has a known label, all are UNLABELED, or sets of all labels: there "
+                "is nothing to learn from."
+            )
         return Coded(classes, stream.codes_for(classes), TokenCoding(), allowed)
 
     def coding(self, fitted: FittedLabels) -> TokenCoding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -169,8 +169,7 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
         if targets.allowed is None:
             rows = targets.labels
         else:
-            sets, which = np.unique(targets.allowed, axis=0, return_inverse=True)
-            rows = which.ravel().astype(np.int32)
+            sets, rows = targets.sets(size)
             costs = np.array([costs[allowed].min(axis=0) for allowed in sets]).reshape(-1, size)
         slopes_of_cost(marginals, frozen(costs), frozen(rows), weight, slopes, expected)
         return weight * expected, slopes
@@ -234,6 +233,8 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
 
     def _checked_slopes(self) -> list[float]:
         found: list[float] = []
+        if not isinstance(self.slopes, Iterable) or isinstance(self.slopes, str):
+            raise TypeError(f"slopes={self.slopes!r} must be a sequence of rising numbers above 0.")
         for slope in self.slopes:
             check_number("slopes", slope)
             if not math.isfinite(slope) or slope <= (found[-1] if found else 0.0):

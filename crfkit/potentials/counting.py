@@ -119,6 +119,8 @@ def _mean_posterior(weights: sp.csr_array, data: PackedSequences, known: Evidenc
     for part in np.array_split(tokens, 1 + len(tokens) * size // CELLS):
         scores = (data.take_tokens(part).to_csr() @ weights).toarray()
         total += known.weight[part] @ softmax(scores, axis=1)
+    if not len(tokens):
+        return np.full(size, 1.0 / size)
     mean: FloatArray = total / total.sum()
     return mean
 

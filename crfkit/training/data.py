@@ -249,9 +249,10 @@ class TrainingData(NamedTuple):
         data = self.data
         tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
         weight, known = self.weight[tokens], self.known[tokens]
-        present, targets = self.coding.restrict(
-            self.targets.take(tokens), len(self.classes), weight > 0.0
-        )
+        present, targets = np.zeros(0, np.int64), self.targets.take(tokens)
+        if known.any():
+            present, targets = self.coding.restrict(targets, len(self.classes), weight > 0.0)
+            known &= targets.known  # where the labels that are left are all allowed
         if not known.any():
             why = "no known label" if weight.any() else "the sample weight 0"
             raise ValueError(

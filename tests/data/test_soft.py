@@ -49,6 +49,11 @@ def test_votes_are_shares_of_annotators():
         SoftLabels.from_votes([first, second], weights=[1])
     with pytest.raises(ValueError, match="sequence 0, position 2: the label 'C' is none of the"):
         SoftLabels.from_labels(first, ["A", "B"])
+    with pytest.raises(ValueError, match="sequence 0, position 0: the label 'C' is none of the"):
+        SoftLabels.from_votes([[[{"A", "C"}]]], ["A", "B"])
+    assert SoftLabels.from_votes([[[{"A", "B"}, "A"]]])[0].tolist() == [[0.5, 0.5], [1.0, 0.0]]
+    assert SoftLabels.from_votes([[["A", UNLABELED]], [["A", "A"]]])[0].tolist() == [[1.0], [1.0]]
+    assert SoftLabels.from_votes([[["A", UNLABELED]], [[UNLABELED, "A"]]])[0].sum() == 2.0
 
 
 @pytest.mark.parametrize(
@@ -131,6 +136,8 @@ def test_tokens_without_a_label_weigh_nothing():
     np.testing.assert_allclose(np.concatenate(found), [1.0, 0.0, 4.0, 2.5, 1.0, 1.5])
     balanced = np.concatenate(token_weights([["A", UNLABELED, "B", "A"]]))
     np.testing.assert_allclose(balanced, [0.75, 0.0, 1.5, 0.75])
+    assert np.concatenate(token_weights([["A", UNLABELED], [UNLABELED]])).tolist() == [1, 0, 0]
+    assert token_weights([[UNLABELED]])[0].tolist() == [0.0]
 
 
 @pytest.mark.parametrize(

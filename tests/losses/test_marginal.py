@@ -187,6 +187,7 @@ def test_risk_starts_from_the_log_loss_and_keeps_its_cost():
         (LabelwiseLoss(slopes=(5.0, 5.0)), "must be rising numbers above 0"),
         (LabelwiseLoss(slopes=(-1.0,)), "must be rising numbers above 0|slopes=-1.0"),
         (LabelwiseLoss(slopes=("steep",)), "slopes='steep' must be a number"),
+        (LabelwiseLoss(slopes=5.0), "slopes=5.0 must be a sequence of rising numbers"),
         (LabelwiseLoss(start="zeros"), "start='zeros' is not known"),
         (RiskLoss("zero_one"), "ZeroOneCost is no sum over tokens"),
         (RiskLoss(cost=0.5), "cost=0.5 must be"),

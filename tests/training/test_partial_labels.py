@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from crfkit import UNLABELED, CRFClassifier, EarlyStopping, MaxMarginCRF, StructuredPerceptron
+from crfkit.data.targets import Targets
 from crfkit.inference import BeamSearch
 from crfkit.metrics import get_scorer
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -150,6 +151,20 @@ def test_nothing_is_learned_from_nothing():
     X = [[["a"], ["b"]]]
     with pytest.raises(ValueError, match="no token of y has a known label"):
         CRFClassifier().fit(X, [[UNLABELED, UNLABELED]])
+    with pytest.raises(ValueError, match="all are UNLABELED, or sets of all labels"):
+        CRFClassifier().fit(X, [[{"A", "B"}, UNLABELED]])
+    X, y = X * 2, [["A", "C"], [{"A", "B"}, UNLABELED]]  # of which the second is left: A or B
+    with pytest.raises(ValueError, match="left to learn from all have no known label"):
+        CRFClassifier().fit(X, y, sample_weight=[0.0, 1.0])
+
+
+@pytest.mark.parametrize("n_codes", [1, 2, 33, 70])
+def test_different_sets_of_labels_are_listed_once(n_codes, rng):
+    allowed = rng.random((40, n_codes)) < 0.5
+    allowed[20:] = allowed[rng.integers(20, size=20)]
+    sets, which = Targets(np.zeros(40, np.int32), allowed).sets(n_codes)
+    np.testing.assert_array_equal(sets[which], allowed)
+    assert len(sets) == len(np.unique(allowed, axis=0))
 
 
 def test_the_likelihood_is_that_of_all_labelings_that_are_allowed(drawn):
@@ -182,3 +197,6 @@ def test_every_label_of_a_set_counts_as_seen():
     assert set(crf.transition_features_) == {("A", "A"), ("A", "B"), ("B", "B")}
     fewer = CRFClassifier(min_freq=2).fit(X, y)
     assert set(fewer.state_features_) == {("a", "A")}
+    open_ = [["A", UNLABELED, {"A", "B"}], [{"B", "A"}, UNLABELED, {"A", "C"}]]
+    open_[0][0] = {"A", "C"}  # nothing to count, so nothing to start from but zeros
+    assert np.isfinite(CRFClassifier(init="counts").fit(X, open_).objective_)

@@ -24,8 +24,7 @@ class Clamps:
     """
 
     def __init__(self, targets: Targets, n_codes: int) -> None:
-        self.sets, which = np.unique(targets.mask(n_codes), axis=0, return_inverse=True)
-        self.kinds = which.reshape(-1).astype(np.int32)  # (N,)
+        self.sets, self.kinds = targets.sets(n_codes)
 
     def added(self, kinds: CodeArray) -> FloatArray:
         """Return what to add to unary scores, (n, C), given the kinds of tokens."""
