@@ -97,7 +97,8 @@ def _compare(
     """Return the weighted loss of each token, (N,), and its slopes by the scores, (N, C)."""
     scores = structure.conditional_scores(potentials, labels)
     own = scores[np.arange(len(labels)), labels]
-    slopes, top, others = np.empty_like(scores), np.empty(len(own)), np.empty(len(own))
+    top, others = np.empty((2, len(own)))
+    slopes = scores  # written over: long sequences have large ones
     chain_shift(frozen(scores), slopes, top)
     impossible = np.isneginf(own) & (top < np.inf)  # an overflow is no such case
     if impossible.any():
