@@ -24,12 +24,9 @@ BoolArray = NDArray[np.bool_]
 LabelArray = NDArray[np.uint16]
 PlaceArray = NDArray[np.uint16] | NDArray[np.uint32]  # of 16 bits where these are enough
 ObjectArray = NDArray[np.object_]
+PLACES: tuple[Any, Any] = np.uint16, np.uint32  # types of `PlaceArray`
+MOST_PLACES = 1 << 16  # that numbers of 16 bits tell apart
 Random = np.random.RandomState
-
-
-def narrow(count: int) -> Any:
-    """Return the type of numbers below a count: of 16 bits where these are enough."""
-    return np.uint16 if count <= 1 << 16 else np.uint32
 
 
 def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from crfkit._types import CodeArray, narrow
+from crfkit._types import MOST_PLACES, PLACES, CodeArray
 from crfkit.compiler.jit import for_types_of, frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
@@ -37,7 +37,7 @@ class ChainTagger:
         if model.extra_blocks or model.given_structure is not None:
             return None
         none = np.zeros(model.n_labels)
-        first, last = (frozen(bound.get(end.name, none)[None]) for end in (StartBlock, EndBlock))
+        first, last = [frozen(bound.get(end.name, none)[None]) for end in (StartBlock, EndBlock)]
         pairs, table = bound[StateBlock.name].by_token
         pair = frozen(bound[TransitionBlock.name])
         return cls(TaggingWeights(pairs, table, pair, first, last, _ZERO, _AS_THEY_ARE))
@@ -73,7 +73,7 @@ class ChainTagger:
         n_tokens, size = 2 * n_tokens, 2 * size
         return TaggingRooms(
             np.empty(size, np.int64), np.empty(n_tokens + 1, np.int64), np.empty(size, np.uint32),
-            np.empty(size), np.empty(size, narrow(len(self.weights.table))),
+            np.empty(size), np.empty(size, PLACES[len(self.weights.table) > MOST_PLACES]),
             *np.empty((2, n_tokens, self.n_labels)),
         )  # fmt: skip
 

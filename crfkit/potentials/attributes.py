@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray, narrow
+from crfkit._types import MOST_PLACES, PLACES, CodeArray, FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design import gather as kernels
@@ -214,7 +214,7 @@ class NewRows:
         values, step = data.value_array()
         size = int(data.indptr[end] - data.indptr[begin])
         listed = kernels.ListedRows(
-            np.empty(end - begin + 1, np.int64), np.empty(size, narrow(len(table))),
+            np.empty(end - begin + 1, np.int64), np.empty(size, PLACES[len(table) > MOST_PLACES]),
             np.empty(size) if step else np.empty(1),
         )  # fmt: skip
         rows = kernels.SparseRows(

@@ -14,7 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._parallel import ThreadMap, return_memory
-from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray, PlaceArray, narrow
+from crfkit._types import (
+    MOST_PLACES,
+    PLACES,
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IdArray,
+    IntArray,
+    PlaceArray,
+)
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
@@ -263,11 +272,11 @@ def _rows(
     columns = ordered[starts]
     return Rows(
         row_ptr=frozen(row_ptr),
-        slots=frozen(slots.astype(narrow(n_slots), copy=False)),
+        slots=frozen(slots.astype(PLACES[n_slots > MOST_PLACES], copy=False)),
         values=values,
         columns=frozen(columns),
         col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
-        rows=frozen(tokens.astype(narrow(len(row_ptr)), copy=False)),
+        rows=frozen(tokens.astype(PLACES[len(row_ptr) > MOST_PLACES], copy=False)),
         turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),
     )
@@ -319,7 +328,9 @@ class ActiveRows:
         self._cells = Cells.of(*cells, np.array([0, weights.first_dense])).entries
         self._own_cells = Cells.of(cells[0], which, cells[2], np.array([0, len(single)])).entries
         self._rows = rows._replace(
-            slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(narrow(len(counts)))),
+            slots=frozen(
+                np.searchsorted(rows.columns, rows.slots).astype(PLACES[len(counts) > MOST_PLACES])
+            ),
             columns=frozen(np.arange(len(counts), dtype=np.uint32)),
         )
         dense = np.arange(weights.first_dense, weights.n_parameters)
