@@ -184,7 +184,11 @@ class SegmentCoding(LabelCoding):
 
     def _rewritten(self, sequences: list[list[Any]], offsets: IntArray) -> LabelSequences:
         read = read_segments(sequences, offsets, self.scheme, self.outside)
-        return self.write_known(read.targets(offsets, False), read.classes, offsets)
+        tags, open_ = self.write(read.codes, read.classes, offsets), read.hidden_tokens
+        if read.options is not None:
+            open_ = open_ | (read.options.sum(axis=1) > 1)
+        _hide(tags, open_, offsets)
+        return tags
 
     def key(self, label: Hashable) -> Hashable:
         """Return what tells a label from others: where there are tags, its name in them."""
@@ -285,7 +289,7 @@ def _with_hidden(read: ReadSegments, hidden: BoolArray) -> ReadSegments:
     """Return that some tokens, (N,), are not outside, but of segments that are not known."""
     size, labels = len(read.classes), read.labels
     if hidden.all():
-        raise ValueError("no token of y has a known label, all are UNLABELED.")
+        return read._replace(hidden=hidden)
     left = np.unique(labels[~hidden])
     stream = LabelStream([read.classes[left].tolist()])
     classes = stream.classes()
@@ -337,8 +341,9 @@ def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> ReadSegm
     outside[tokens] = False
     stream = LabelStream([[*labels, coding.outside]] if outside.any() else [labels], partial=True)
     classes, size = stream.classes(), len(stream.index)
-    if stream.options and not size:
-        raise ValueError("no segment of y has a known label, all are UNLABELED.")
+    if stream.options and not size:  # nothing is known
+        outside[:], stream = True, LabelStream([[coding.outside]])
+        return ReadSegments(stream.classes(), np.ones(len(outside), np.int32), coding, outside)
     _check_names(classes, coding)
     known = stream.codes_for(classes)
     out = np.zeros(len(outside), np.int32)

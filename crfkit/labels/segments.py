@@ -68,6 +68,8 @@ class SegmentLabels(LabelSpace):
                 "CRFClassifier."
             )
         read = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
+        if read.hidden is not None and read.hidden.all():
+            raise ValueError("no token of y has a known label, all are UNLABELED.")
         check_names(self.segments, read)
         size, classes, codes = len(read.classes), read.classes, read.codes.copy()
         read, long = read._replace(codes=codes), self.segments.outside == "long"

@@ -102,7 +102,7 @@ def test_what_has_no_known_segment_changes_nothing():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([[(0, 3, UNLABELED)]], "no segment of y has a known label, all are UNLABELED"),
+        ([[(0, 3, UNLABELED)]], "no token of y has a known label, all are UNLABELED"),
         ([[UNLABELED] * 3], "no token of y has a known label, all are UNLABELED"),
         ([[(0, 2, "A"), (1, 3, UNLABELED)]], "overlap"),
         ([[(0, 2, set())]], "sequence 0 of y: a set of labels is empty"),
@@ -139,3 +139,13 @@ def test_known_segments_teach_more_than_none_and_than_all_others_being_outside()
         for X, y in [(tokens[:10], spans[:10]), (tokens, one), (tokens, open_)]
     ]  # fmt: skip
     assert scores[2] > max(scores[:2]) + 0.1
+
+
+def test_what_is_known_need_not_have_a_segment():
+    X = [[["a"], ["b"], ["c"], ["d"]]] * 2
+    model = SemiMarkovCRF().fit(X, [[(0, 2, "X"), (3, 4, "Y")]] * 2)
+    for nothing in ([(0, 4, UNLABELED)], [UNLABELED] * 4):
+        assert np.isnan(model.score(X[:1], [nothing]))
+        assert model.sequence_log_proba(X[:1], [nothing]).tolist() == [0.0]
+    for rest in ([(0, 2, UNLABELED), (3, 4, UNLABELED)], [UNLABELED, UNLABELED, "O", UNLABELED]):
+        assert model.score(X[:1], [rest]) == 1.0
