@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import partial_labels
 Row = tuple[str, ...]
 Table = tuple[Row, list[Row]]
 Cases = dict[str, Any]
+LEAST_FALL = 0.5  # points of accuracy
 KINDS = (losses_compare.ACCURACY, "sequence accuracy", "F1")
 
 
@@ -39,9 +41,9 @@ def genes(cases: Cases, features: str) -> Table:
     return head, rows
 
 
-def rules(cases: Cases) -> list[str]:
-    """Return what the paper found, and whether it is found here."""
-    lines = []
+def rules(cases: Cases) -> Table:
+    """Return what the papers found, and whether it is found here."""
+    rows: list[Row] = []
     for name in _gene_data.NAMES:
         found = {
             model: cases[key]
@@ -49,69 +51,64 @@ def rules(cases: Cases) -> list[str]:
             if (key := f"{name}, {_gene_data.TRIMERS}: {model}") in cases
         }
         if set(losses_genes.MODELS) <= set(found):
-            lines += [_order(name, found), _fall(name, found[losses_genes.LOG])]
+            rows += [*_orders(name, found), _fall(name, found[losses_genes.LOG])]
     for name in (*losses_genes.SOURCES, _gene_data.SYNTHETIC):
-        lines += _gap(name, cases)
-    return lines or ["Not measured."]
+        rows += _gaps(name, cases)
+    return ("claim", "data", "found", ""), rows
 
 
 def _met(is_met: bool) -> str:
     return "met" if is_met else "**not met**"
 
 
-def _order(name: str, found: Cases) -> str:
-    """Tell whether labelwise training labels more of the training bases right than others."""
+def _orders(name: str, found: Cases) -> list[Row]:
+    """Tell whether labelwise training gets more of the training bases right than others."""
     train = {model: case["scores"]["train"]["accuracy"] for model, case in found.items()}
-    best, counts, log = (
-        train[model] for model in (losses_genes.LABELWISE, losses_genes.COUNTS, losses_genes.LOG)
-    )
-    return (
-        f"- {name}, training accuracy of labelwise above that of counts and of the log loss: "
-        f"{best:.2f} against {counts:.2f} and {log:.2f}: {_met(best > max(counts, log))}."
-    )
-
-
-def _fall(name: str, case: Any) -> str:
-    """Tell whether accuracy falls while the likelihood rises."""
-    told, all_met = [], True
-    for half in case["halves"]:
-        curve = half["curve"]
-        best = max(range(len(curve["train"])), key=lambda i: curve["train"][i])
-        deepest = _deepest_fall(curve["train"])
-        before, after = (curve["iteration"][i] for i in deepest)
-        values = [curve["train"][i] for i in deepest]
-        risen = curve["objective"][deepest[0]] - curve["objective"][deepest[1]]
-        all_met &= values[0] - values[1] > 0.5 and risen > 0.0
-        told.append(
-            f"from {values[0]:.1f} in iteration {before} to {values[1]:.1f} in {after}, while the "
-            f"objective a base falls by {risen:.4f}; in the last one {curve['train'][-1]:.1f}, at "
-            f"most {curve['train'][best]:.1f}"
+    counts, log = train[losses_genes.COUNTS], train[losses_genes.LOG]
+    starts = {losses_genes.LABELWISE: "counts", losses_genes.FROM_LOG: "the log loss"}
+    return [
+        (
+            f"labelwise, from {start}, gets more training bases right than counts and log", name,
+            f"{train[model]:.1f} against {counts:.1f} and {log:.1f} %",
+            _met(train[model] > max(counts, log)),
         )
+        for model, start in starts.items()
+    ]  # fmt: skip
+
+
+def _fall(name: str, case: Any) -> Row:
+    """Tell whether accuracy falls while the likelihood rises."""
+    falls = {part: [_deepest_fall(half["curve"][part]) for half in case["halves"]]
+             for part in ("train", "test")}  # fmt: skip
+    train, test = (" and ".join(f"{fall:.1f}" for fall in values) for values in falls.values())
     return (
-        f"- {name}, training accuracy falls by more than 0.5 while the likelihood rises: "
-        f"{_met(all_met)} (halves: {'. Other half: '.join(told)})."
-    )
+        f"log: accuracy falls by more than {LEAST_FALL} points while the likelihood rises, on the "
+        "training part of both halves", name, f"by {train} (test: {test}) points",
+        _met(min(falls["train"]) > LEAST_FALL),
+    )  # fmt: skip
 
 
-def _deepest_fall(values: list[float]) -> tuple[int, int]:
-    """Return the places between which values fall most."""
-    pairs = [(i, j) for j in range(len(values)) for i in range(j + 1)]
-    return max(pairs, key=lambda pair: values[pair[0]] - values[pair[1]])
+def _deepest_fall(values: list[float]) -> float:
+    """Return by how much values fall at most, from one to any later one."""
+    return max(max(values[: j + 1]) - value for j, value in enumerate(values))
 
 
-def _gap(name: str, cases: Cases) -> list[str]:
+def _gaps(name: str, cases: Cases) -> list[Row]:
     """Tell whether what labelwise training gains grows with wrong labels."""
     keys = [f"noise, {name}: {100 * rate:g} %" for rate in losses_genes.RATES]
     if not set(keys) <= set(cases):
         return []
-    gaps = [cases[key]["labelwise - log"]["mean"] for key in keys]
-    grows = gaps[-1] > gaps[0] and all(b >= a for a, b in zip(gaps, gaps[1:], strict=False))
-    listed = ", ".join(f"{gap:+.2f}" for gap in gaps)
-    end = "at each step" if grows else f"from first to last: {_met(gaps[-1] > gaps[0])}; each step"
-    return [
-        f"- {name}, test accuracy of labelwise minus that of the log loss grows with wrong labels "
-        f"({', '.join(key.split(': ')[1] for key in keys)}): {listed}: {end}: {_met(grows)}."
-    ]
+    rows: list[Row] = []
+    for model in (losses_genes.FROM_LOG, losses_genes.FROM_POINTWISE):
+        gaps = [cases[key]["minus log"][model]["mean"] for key in keys]
+        each = all(after > before for before, after in itertools.pairwise(gaps))
+        rows.append((
+            f"{model}: what it gains over log grows with 0, 10, 20, 30, 40 % of wrong labels", name,
+            ", ".join(f"{gap:+.1f}" for gap in gaps),
+            "met" if each else f"from 0 to 40 %: {_met(gaps[-1] > gaps[0])}; at each step: "
+            "**not met**",
+        ))  # fmt: skip
+    return rows
 
 
 def noise(cases: Cases) -> Table:
@@ -122,14 +119,14 @@ def noise(cases: Cases) -> Table:
             case = cases.get(f"noise, {name}: {100 * rate:g} %")
             if case is not None:
                 rows.append((
-                    f"{name}: {100 * rate:g} %", *map(_spread, case["accuracy"].values()),
-                    _spread(case["labelwise - log"], "+.2f"),
+                    f"{name}: {100 * rate:g} %",
+                    *(_spread(case["accuracy"][model], ".1f") for model in losses_genes.NOISY),
                 ))  # fmt: skip
-    return ("wrong labels", *losses_genes.NOISY, "labelwise - log"), rows
+    return ("test accuracy, % of wrong labels", *losses_genes.NOISY), rows
 
 
 def _spread(case: Any, form: str = ".2f") -> str:
-    return f"{case['mean']:{form}} ± {case['deviation']:.2f}"
+    return f"{case['mean']:{form}} ± {case['deviation']:{form}}"
 
 
 def _compared(cases: Cases, kind: str) -> tuple[list[str], dict[str, Cases]]:
@@ -234,7 +231,7 @@ def blocks(read: Callable[[str], Cases], write: Write) -> dict[str, Callable[[],
         "losses_choose": lambda: tables(differences(read("losses_compare"))),
         "losses_compare": of_losses,
         "losses_genes": of_genes,
-        "losses_genes_rules": lambda: rules(read("losses_genes")),
+        "losses_genes_rules": lambda: tables(rules(read("losses_genes"))),
         "losses_noise": lambda: tables(noise(read("losses_genes"))),
         "partial_labels": lambda: tables(partial(read("partial_labels"))),
     }

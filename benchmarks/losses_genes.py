@@ -37,10 +37,11 @@ from crfkit.solvers import LBFGS
 SHARE, QUICK_SHARE = 0.4, 0.1
 MAX_ITER, C2 = 120, 0.01
 COUNTS, LOG, POINTWISE, RISK, LABELWISE = "counts", "log", "pointwise", "risk", "labelwise"
-FROM_LOG = "labelwise, from log"
+FROM_LOG, FROM_POINTWISE = "labelwise, from log", "labelwise, from pointwise"
 MODELS = (COUNTS, LOG, POINTWISE, LABELWISE, FROM_LOG)
-# Those that are compared where labels are wrong; the last two start from the log loss.
-NOISY = (COUNTS, LOG, POINTWISE, RISK, FROM_LOG)
+# Those that are compared where labels are wrong; what the last ones start from.
+NOISY = (COUNTS, LOG, POINTWISE, RISK, FROM_LOG, FROM_POINTWISE)
+STARTS = {RISK: LOG, FROM_LOG: LOG, FROM_POINTWISE: POINTWISE}
 # Iterations whose weights are scored.
 SCORED = {*range(0, 12, 2), *range(12, 60, 6), *range(60, 1000, 20)}
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4)
@@ -64,9 +65,9 @@ class Recorded(LBFGS):
 
 
 def estimator(model: str, start: Any, path: Trace | None = None) -> CRFClassifier:
-    """Return what is to be fitted; `start` is a model of the log loss."""
+    """Return what is to be fitted; `start` is a fitted model, if not counts."""
     loss: Any = LOG if model == COUNTS else model
-    if model in (LABELWISE, FROM_LOG):
+    if model.startswith(LABELWISE):
         loss = LabelwiseLoss(start="given")
     elif model == RISK:
         loss = RiskLoss(start="given")
@@ -173,16 +174,18 @@ def noise(name: str, rate: float, share: float) -> dict[str, Any]:
     scores: dict[str, list[float]] = {}
     for seed, (train, test) in enumerate(pairs):
         noisy = Part(train.X, wrong(train.y, rate, np.random.default_rng(seed)))
-        log = None
+        models: dict[str, Any] = {}
         for model in NOISY:
-            crf = fitted(estimator(model, log if model in (RISK, FROM_LOG) else None), noisy)
-            log = crf if model == LOG else log
+            start = models.get(STARTS.get(model, ""))
+            models[model] = crf = fitted(estimator(model, start), noisy)
             accuracy = flat_accuracy_score(test.y, crf.predict(test.X))
             scores.setdefault(model, []).append(100.0 * accuracy)
-    gaps = [a - b for a, b in zip(scores[FROM_LOG], scores[LOG], strict=True)]
     return {
         "accuracy": {model: spread(values) for model, values in scores.items()},
-        "labelwise - log": spread(gaps),
+        "minus log": {
+            model: spread([a - b for a, b in zip(scores[model], scores[LOG], strict=True)])
+            for model in NOISY
+        },
     }
 
 
