@@ -156,25 +156,28 @@ def compare(cases: Cases, kind: str) -> Table:
     return (f"{kind}, %", *names), rows
 
 
-def differences(cases: Cases) -> Table:
-    """Return what each loss gains over the log loss on the same splits, and on how many."""
-    head: Row = ("minus the log loss",)
-    rows: dict[str, Row] = {}
+def choose(cases: Cases) -> Table:
+    """Return the errors of each loss against those of the log loss on the same splits."""
+    cells: dict[str, list[str]] = {}
     for kind in KINDS:
-        names, found = _compared(cases, kind)
+        _, found = _compared(cases, kind)
         log = found.pop(losses_compare.LOG, {})
-        head += tuple(f"{name}, {kind}" for name in names)
         for title, row in found.items():
-            cells = (_paired(row.get(name), log.get(name)) for name in names)
-            rows[title] = (*rows.get(title, (title,)), *cells)
-    return head, list(rows.values())
+            cells.setdefault(title, []).append(_against(row, log))
+    rows: list[Row] = [(title, *row) for title, row in cells.items()]
+    return ("against the log loss", "wrong tokens", "wrong sequences", "100 - F1"), rows
 
 
-def _paired(one: Any, other: Any) -> str:
-    if one is None or other is None:
-        return "-"
-    gains = [a - b for a, b in zip(one["all"], other["all"], strict=True)]
-    return f"{statistics.mean(gains):+.2f}; {sum(gain > 0.0 for gain in gains)} of {len(gains)}"
+def _against(row: Cases, log: Cases) -> str:
+    """Return the geometric mean of ratios of errors, and in how many splits there are fewer."""
+    ratios, fewer, splits = [], 0, 0
+    for name in row.keys() & log.keys():
+        pairs = list(zip(row[name]["all"], log[name]["all"], strict=True))
+        ratios.append((100.0 - row[name]["mean"]) / (100.0 - log[name]["mean"]))
+        fewer += sum(one > other for one, other in pairs)
+        splits += len(pairs)
+    change = 100.0 * (statistics.geometric_mean(ratios) - 1.0)
+    return f"{change:+.1f} % (fewer in {fewer} of {splits} splits)"
 
 
 def costs(cases: Cases) -> Table:
@@ -228,7 +231,7 @@ def blocks(read: Callable[[str], Cases], write: Write) -> dict[str, Callable[[],
         return tables(*(compare(found, kind) for kind in KINDS), costs(found))
 
     return {
-        "losses_choose": lambda: tables(differences(read("losses_compare"))),
+        "losses_choose": lambda: tables(choose(read("losses_compare"))),
         "losses_compare": of_losses,
         "losses_genes": of_genes,
         "losses_genes_rules": lambda: tables(rules(read("losses_genes"))),
