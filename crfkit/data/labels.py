@@ -264,7 +264,8 @@ def by_sequence(y: Any, offsets: IntArray) -> Any:
     if not hasattr(y, "to_numpy") or hasattr(y, "columns") or len(y) != offsets[-1]:
         return y
     labels = y.to_numpy()
-    if len(labels) and hasattr(labels[0], "__len__") and not isinstance(labels[0], str):
+    single = (str, set, frozenset)
+    if len(labels) and hasattr(labels[0], "__len__") and not isinstance(labels[0], single):
         return y  # a column of sequences of one token
     return [labels[begin:end] for begin, end in itertools.pairwise(offsets.tolist())]
 

@@ -20,7 +20,7 @@ from crfkit.kernels.token_losses import (
     slopes_of_difference,
     slopes_of_logarithm,
 )
-from crfkit.labels.costs import find_cost
+from crfkit.labels.costs import added_cost, find_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss, forbidden_labels
 from crfkit.structures import Capability, Posterior, Structure
@@ -165,12 +165,12 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     ) -> tuple[FloatArray, FloatArray]:
         size, marginals = potentials.n_codes, frozen(posterior.marginals)
         slopes, expected = np.empty_like(marginals), np.empty(len(weight))
-        costs = find_cost(self.cost, size).added(np.arange(size, dtype=np.int32))
         if targets.allowed is None:
-            rows = targets.labels
+            known, rows = Targets(np.arange(size, dtype=np.int32)), targets.labels
         else:
             sets, rows = targets.sets(size)
-            costs = np.array([costs[allowed].min(axis=0) for allowed in sets]).reshape(-1, size)
+            known = Targets.of_allowed(sets)
+        costs = added_cost(find_cost(self.cost, size), known)
         slopes_of_cost(marginals, frozen(costs), frozen(rows), weight, slopes, expected)
         return weight * expected, slopes
 

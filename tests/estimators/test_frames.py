@@ -31,6 +31,13 @@ def model(arrays, y):
     return CRFClassifier().fit(frames_of(arrays), y)
 
 
+def test_a_column_of_labels_may_begin_with_a_set(arrays, y):
+    labels = [{"up", "down"}, *y[0][1:], *y[1]]
+    known = CRFClassifier().fit(arrays[:2], [labels[:4], labels[4:]])
+    column = CRFClassifier().fit(arrays[:2], pd.Series(labels))
+    np.testing.assert_array_equal(column.transitions_, known.transitions_)
+
+
 def test_a_frame_is_the_array_of_its_values(model, arrays, y):
     plain = CRFClassifier().fit(arrays, y)
     assert model.predict(frames_of(arrays)) == plain.predict(arrays)
