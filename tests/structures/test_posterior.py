@@ -149,3 +149,13 @@ def test_a_dead_end_is_named():
     with pytest.raises(NoPathError) as error:
         Chain().posterior(scores._replace(first=10))
     assert (error.value.sequence, error.value.position) == (11, 2)
+
+
+def test_slopes_of_long_sequences_stay_centered(rng):
+    """Rounding does not add up along a sequence: all that is carried has the mass 0."""
+    scores = random_scores(0, [40_000], 3)
+    posterior, out = Chain().posterior(scores), Chain().zeros(scores)
+    slopes = posterior.marginals * rng.normal(size=posterior.marginals.shape)
+    slopes -= posterior.marginals * slopes.sum(axis=1, keepdims=True)
+    posterior.pull_back(slopes, out)
+    assert abs(out.pair.sum()) < 1e-11

@@ -210,6 +210,16 @@ def _add_gain(gain: FloatArray, out: FloatArray, t: int) -> None:
 
 
 @part
+def _center(moved: FloatArray, here: int, alpha: int, gain: FloatArray) -> None:
+    """Take from what goes on what it adds up to: but for rounding 0, which would add up."""
+    mass = 0.0
+    for k in range(gain.shape[1]):
+        mass += gain[0, k]
+    for k in range(gain.shape[1]):
+        moved[here, k] -= mass * moved[alpha, k]
+
+
+@part
 def _turn(filled: int, shared: bool, m: int, rooms: SlopeRooms, flow: FloatArray) -> None:
     """Add up the transitions of a window, whose last token becomes the first of the next one."""
     moved, share = rooms.moved, rooms.share
@@ -248,6 +258,8 @@ def chain_pull_back(
             starts = n == 0 and not goes_on
             m = index[0] if shared else index[t if step > 0 else min(t + 1, index.shape[0] - 1)]
             if filled == window:
+                if not starts:
+                    _center(moved, filled - 1, before, rooms.gain)
                 _turn(filled, shared, m, rooms, out.flow)
                 filled = 1
             at = Place(t, filled, 2 * window + 1 - before, before)
