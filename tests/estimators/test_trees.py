@@ -84,7 +84,9 @@ def test_every_solver_comes_to_the_optimum(solver):
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_is_learned(loss):
-    assert CRFClassifier(loss=loss, c2=0.1).fit(DATA, Y).score(DATA, Y) > 0.94
+    found = CRFClassifier(loss=loss, c2=0.03).fit(DATA, Y).score(DATA, Y)
+    # Labels whose neighbors are known are no more than a hint at those of whole trees.
+    assert found > (0.9 if loss == "pseudolikelihood" else 0.96)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -111,7 +111,7 @@ def test_attributes_without_names_are_matched_by_number(rng):
     model = make_model(rng, 3, 2, None, n_dense=2)
     carried = transfer_weights(old, model, object_array("ab"), {})
     np.testing.assert_array_equal(carried, expected(named, model, "ab", "pqr", None))
-    with pytest.raises(ValueError, match="4 features without names, the last fit had 3"):
+    with pytest.raises(ValueError, match="4 features without names, the model to start from 3"):
         transfer_weights(old, make_model(rng, 4, 2, None), object_array("ab"), {})
 
 
