@@ -28,7 +28,7 @@ from crfkit._types import CodeArray, Counts, FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
 from crfkit.kernels.chain import parallel_viterbi as survivors
-from crfkit.kernels.chain.blocks import block_transfer, block_transfer_log
+from crfkit.kernels.chain.blocks import block_transfer
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.potentials import ChainPotentials, chain_arrays, exp_pair, exp_unary
@@ -52,7 +52,11 @@ def sum_in_blocks(
         return chain.log_partition(scores, weight, out)
     blocks = _cut(scores)
     factor, pair_shift = exp_pair(chain_arrays(scores))
-    ends = _combine(threads(lambda block: _transfer(block, factor, pair_shift), blocks))
+    transfers = threads(lambda block: _transfer(block, factor, pair_shift), blocks)
+    known = [transfer for transfer in transfers if transfer is not None]
+    if len(known) < len(blocks):  # logarithms of transfer matrices take K times as long
+        return chain.log_partition(scores, weight, out)
+    ends = _combine(known)
     if ends.dead >= 0:
         _raise_dead_end(chain, blocks[ends.dead], ends)
     flows = threads(
@@ -161,8 +165,8 @@ def _cut(scores: ChainPotentials) -> list[Block]:
     return blocks
 
 
-def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> FloatArray:
-    """Return the logarithms of the transfer matrix of a block, shape (K, K)."""
+def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> FloatArray | None:
+    """Return the logarithms of the transfer matrix of a block, (K, K); None if spread too far."""
     unary, table = block.scores.unary, block.scores.transition_index
     begins, n_labels, scores = block.number == 0, unary.shape[1], chain_arrays(block.scores)
     node, shift = exp_unary(scores)
@@ -170,8 +174,7 @@ def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> Float
     rows, log_scale = np.empty((n_labels, n_labels)), np.empty(n_labels)
     status = block_transfer(scores, node, factor, begins, work[0], work[1], rows, log_scale)
     if status == UNDERFLOW:
-        block_transfer_log(scores, begins, work, rows, log_scale)
-        return rows + log_scale[:, None]
+        return None
     steps = pair_shift[table] if len(table) > 1 else np.full(len(unary), pair_shift[table[0]])
     with np.errstate(divide="ignore"):
         moved: FloatArray = np.log(rows)

@@ -12,7 +12,7 @@ import math
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.arrays import ChainScores
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_sum
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 # Rows that agree this well, relatively, are the same but for rounding.
 SAME = 1e-15
@@ -126,36 +126,3 @@ def _spread(rows: FloatArray, log_scale: FloatArray, product: FloatArray, lead: 
                 log_scale[r] = log_scale[lead] + (0.0 if begins else log_scale[r])
                 for j in range(size):
                     rows[r, j] = rows[lead, j]
-
-
-@kernel
-def block_transfer_log(
-    scores: ChainScores,  # of the block
-    begins: bool,  # whether no transition leads into the first token
-    work: FloatArray,  # (2, K) workspace
-    rows: FloatArray,  # (K, K) out: logarithms, the largest of each row is 0
-    log_scale: FloatArray,  # (K,) out
-) -> None:
-    """Logarithms of the same matrix, by sums of logarithms, for scores of any size."""
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
-    size = unary.shape[1]
-    stride = 0 if index.shape[0] == 1 else 1
-    for r in range(size):
-        log_scale[r] = 0.0
-        for j in range(size):
-            rows[r, j] = 0.0 if r == j else -math.inf
-        for t in range(unary.shape[0]):
-            m = index[t * stride]
-            top = -math.inf
-            for j in range(size):
-                work[0, j] = unary[t, j]
-                if t > 0 or not begins:
-                    for i in range(size):
-                        work[1, i] = rows[r, i] + pair[m, i, j]
-                    work[0, j] += log_sum(work, 1)
-                top = max(top, work[0, j])
-            log_scale[r] += top
-            if top == -math.inf:
-                break
-            for j in range(size):
-                rows[r, j] = work[0, j] - top
