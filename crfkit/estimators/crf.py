@@ -99,7 +99,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Where the solver starts: at 0; at weights that are counted, as those of a hidden Markov
         model (:mod:`crfkit.potentials.counting`); or at those of a model of labels of tokens,
         matched by the names of attributes and labels. A model that is given is not cloned, and
-        saved with this one. "oeg" only starts there where its dual is better than usual.
+        saved with this one; a grid clones its values, but for a ``FrozenEstimator``. "oeg" only
+        starts there where its dual is better than usual.
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels;
         `init` is for the first one then.

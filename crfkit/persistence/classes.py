@@ -1,5 +1,6 @@
 """Classes of lower rooms and of scikit-learn in model files, imported with the first file."""
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -24,7 +25,7 @@ for _room in (
     crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, FunctionTransformer, Tree):
+for _cls in (IterationRecord, FrozenEstimator, FunctionTransformer, Tree):
     register(_cls)
 for _cls in (Pipeline, FeatureUnion, SequenceUnion, TransitionFeatures, TreeFeatures):
     register(check=check_steps)(_cls)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 
 from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray
@@ -29,15 +30,17 @@ def check_init(init: Any) -> None:
         check_option("init", init, STARTS)
         return
     check_method("init", init, "predict", "'zeros', 'counts'")
-    if "dual_coef_" in vars(init):
+    fitted = _attributes(init)
+    if "dual_coef_" in fitted:
         raise ValueError(
             f"init={init!r:.60} was fitted with a kernel: it has no weights of attributes to start "
             "from. Use kernel='linear' there, or init='zeros'."
         )
-    if "coef_" not in vars(init):
+    if "coef_" not in fitted:
         raise NotFittedError(
             f"init={init!r:.60} is not fitted, so has no weights to start from: fit it first, or "
-            "use init='counts'."
+            "use init='counts'. In a grid, which clones its values, give FrozenEstimator(model) of "
+            "sklearn.frozen."
         )
 
 
@@ -48,7 +51,12 @@ def first_parameters(init: Any, fit: Fit) -> FloatArray:
             known = evidence(fit.training, fit.problem.labels.of_segments)
             return count_weights(fit.model, fit.training.data, known)
         return np.zeros(fit.model.n_parameters)
-    return weights_of(vars(init), fit)
+    return weights_of(_attributes(init), fit)
+
+
+def _attributes(model: Any) -> Mapping[str, Any]:
+    """Return the attributes of a model, or of the one that a FrozenEstimator holds."""
+    return vars(model.estimator if isinstance(model, FrozenEstimator) else model)
 
 
 def weights_of(fitted: Mapping[str, Any], fit: Fit) -> FloatArray:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 
 from crfkit import CRFClassifier, EarlyStopping, MaxMarginCRF, SemiMarkovCRF, SequenceVectorizer
+from crfkit.persistence import dumps, loads
 from crfkit.solvers import LBFGS, SOLVERS
 from tests.estimators.test_early_stopping import make
 
@@ -203,6 +206,11 @@ def test_a_fit_starts_from_another_model_by_names_and_keeps_it():
     assert started(crf, X, Y) == {key: w for key, w in before.items() if key in wanted}
     assert clone(crf).init is model
     assert named(model) == before
+    frozen = CRFClassifier(init=FrozenEstimator(model))
+    assert started(frozen, X, Y) == started(CRFClassifier(init=model), X, Y)
+    assert named(loads(dumps(frozen)).init.estimator) == before
+    search = GridSearchCV(CRFClassifier(), {"init": ["zeros", frozen.init]}, cv=2).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     # The last fit is the start of the next one, not the model.
     crf.set_params(warm_start=True, max_iter=None, solver="lbfgs").fit(X, Y)
     assert started(crf, X, Y) == named(crf)
