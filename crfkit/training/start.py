@@ -56,7 +56,9 @@ def first_parameters(init: Any, fit: Fit) -> FloatArray:
 
 def _attributes(model: Any) -> Mapping[str, Any]:
     """Return the attributes of a model, or of the one that a FrozenEstimator holds."""
-    return vars(model.estimator if isinstance(model, FrozenEstimator) else model)
+    held: Any = model.estimator if isinstance(model, FrozenEstimator) else model
+    attributes: Mapping[str, Any] = vars(held)
+    return attributes
 
 
 def weights_of(fitted: Mapping[str, Any], fit: Fit) -> FloatArray:
