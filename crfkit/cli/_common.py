@@ -141,8 +141,7 @@ def add_unknown(parser: argparse.ArgumentParser) -> None:
 
 def read_unknown(arguments: argparse.Namespace, y: list[list[str]]) -> list[list[Any]]:
     """Return labels of a file, in which what marks unknown ones is read."""
-    marks = {name: getattr(arguments, name, None) for name in ("unlabeled", "alternatives")}
-    return known_labels(y, **marks) if any(mark is not None for mark in marks.values()) else y
+    return known_labels(y, unlabeled=arguments.unlabeled, alternatives=arguments.alternatives)
 
 
 def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:

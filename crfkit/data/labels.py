@@ -179,11 +179,7 @@ class LabelStream:
 
     def classes(self) -> ObjectArray:
         """Return the labels, sorted where they can be compared, shape (K,)."""
-        labels: list[Any] = list(self.index)
-        try:
-            return object_array(sorted(labels))
-        except TypeError:  # labels of mixed types stay in the order of their first appearance
-            return object_array(labels)
+        return sorted_labels(self.index)
 
     def codes_for(self, classes: Sequence[Label] | ObjectArray) -> CodeArray:
         """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,).
@@ -214,6 +210,15 @@ class LabelStream:
         open_ = np.flatnonzero(self.codes < 0)
         allowed[open_] = rows[-1 - self.codes[open_]]
         return allowed
+
+
+def sorted_labels(labels: Iterable[Any]) -> ObjectArray:
+    """Return the different labels, sorted where they can be compared, shape (K,)."""
+    different = list(dict.fromkeys(labels))
+    try:
+        return object_array(sorted(different))
+    except TypeError:  # labels of mixed types stay in the order of their first appearance
+        return object_array(different)
 
 
 def _members(option: frozenset[Any], place: str) -> list[Any]:

@@ -18,6 +18,7 @@ from crfkit.data.labels import (
     check_lengths,
     iterate_sequences,
     object_array,
+    sorted_labels,
 )
 from crfkit.data.packed import ranges
 from crfkit.data.validation import token_place
@@ -79,7 +80,7 @@ class SoftLabels:
         self.probabilities = _checked(table, self.offsets)
 
     @classmethod
-    def _of(cls, table: FloatArray, classes: ObjectArray, offsets: IntArray) -> Self:
+    def of_table(cls, table: FloatArray, classes: ObjectArray, offsets: IntArray) -> Self:
         """Return labels of probabilities that are known to be such."""
         found = cls.__new__(cls)
         table.flags.writeable = False
@@ -117,7 +118,7 @@ class SoftLabels:
             )
         table = np.zeros((len(tokens), len(known)))
         table[rows[columns >= 0], columns[columns >= 0]] = values[columns >= 0]
-        return cls._of(_checked(table, offsets), known, offsets)
+        return cls.of_table(_checked(table, offsets), known, offsets)
 
     @classmethod
     def from_labels(
@@ -148,8 +149,7 @@ class SoftLabels:
             check_lengths(offsets, stream.offsets, f"annotation {number}")
             check_labels(stream)
         if classes is None:
-            labels = dict.fromkeys(label for stream in streams for label in stream.index)
-            known = LabelStream([list(labels)]).classes()
+            known = sorted_labels(label for stream in streams for label in stream.index)
         else:
             known = _distinct(classes)
         votes = np.zeros((int(offsets[-1]), len(known)))
@@ -161,7 +161,7 @@ class SoftLabels:
                 f"{token_place(offsets, int(np.argmin(total)))}: nobody has voted for a label of "
                 "the token. Leave its sequence out, or give a distribution that says nothing."
             )
-        return cls._of(votes / total, known, offsets)
+        return cls.of_table(votes / total, known, offsets)
 
     def argmax(self) -> LabelSequences:
         """Return the most probable labels, of equal ones the first."""
@@ -204,7 +204,7 @@ class SoftLabels:
         kept[np.arange(len(kept)), self.codes] = True
         table = np.where(kept, self.probabilities, 0.0)
         table /= table.sum(axis=1, keepdims=True)
-        return self._of(table, self.classes, self.offsets)
+        return self.of_table(table, self.classes, self.offsets)
 
     def mixed(self, other: SoftLabels, share: float) -> SoftLabels:
         """Return ``(1 - share)`` of these probabilities plus `share` of others, of equal lengths.
@@ -215,10 +215,9 @@ class SoftLabels:
         if share > 1.0:
             raise ValueError(f"share={share!r} must be between 0 and 1.")
         check_lengths(self.offsets, other.offsets, "other")
-        both = dict.fromkeys([*self.classes.tolist(), *other.classes.tolist()])
-        known = LabelStream([list(both)]).classes()
+        known = sorted_labels([*self.classes, *other.classes])
         parts = self.table_for(known), other.table_for(known)
-        return self._of((1.0 - share) * parts[0] + share * parts[1], known, self.offsets)
+        return self.of_table((1.0 - share) * parts[0] + share * parts[1], known, self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -241,17 +240,16 @@ class SoftLabels:
         chosen, lengths = np.arange(len(self))[key], np.diff(self.offsets)
         tokens = ranges(self.offsets[:-1][chosen], lengths[chosen])
         offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-        return self._of(self.probabilities[tokens], self.classes, offsets)
+        return self.of_table(self.probabilities[tokens], self.classes, offsets)
 
     def __add__(self, other: SoftLabels) -> SoftLabels:
         """Return the sequences of both, one after the other; labels may differ."""
         if not isinstance(other, SoftLabels):
             return NotImplemented
-        both = dict.fromkeys([*self.classes.tolist(), *other.classes.tolist()])
-        known = LabelStream([list(both)]).classes()
+        known = sorted_labels([*self.classes, *other.classes])
         table = np.concatenate([self.table_for(known), other.table_for(known)])
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
-        return self._of(table, known, offsets)
+        return self.of_table(table, known, offsets)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SoftLabels):

@@ -70,8 +70,9 @@ def _class_weights(given: Any, classes: ObjectArray, shares: FloatArray) -> Floa
         return weights
     if not isinstance(given, Mapping):
         raise TypeError(f"class_weight={given!r:.60} must be 'balanced', a dict or None.")
+    known = set(classes)
     for label, weight in given.items():
         check_number(f"class_weight[{label!r}]", weight)
-        if label not in set(classes):
+        if label not in known:
             raise ValueError(f"class_weight has the label {label!r}, which y does not have.")
     return np.array([given.get(label, 1.0) for label in classes.tolist()], np.float64)

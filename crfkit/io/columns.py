@@ -240,6 +240,8 @@ def known_labels(
 
     if alternatives == "":
         raise ValueError("alternatives='' parts no labels: give a mark such as '|'.")
+    if unlabeled is None and alternatives is None:
+        return [list(row) for row in y]
     return [[read(s, t, label) for t, label in enumerate(row)] for s, row in enumerate(y)]
 
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_labels, check_lengths
+from crfkit.data.labels import (
+    UNKNOWN,
+    UNLABELED,
+    LabelStream,
+    check_labels,
+    check_lengths,
+    sorted_labels,
+)
 from crfkit.data.soft import SoftLabels, most_probable
 from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
@@ -111,7 +118,7 @@ class TokenCoding(LabelCoding):
     def write_known(self, targets: Targets, classes: ObjectArray, offsets: IntArray) -> Any:
         """Return labels, sets of labels, `UNLABELED` where any is allowed, or distributions."""
         if targets.soft is not None:
-            return SoftLabels._of(targets.soft.copy(), classes, offsets)
+            return SoftLabels.of_table(targets.soft.copy(), classes, offsets)
         labels = self.write(targets.states, classes, offsets)
         if targets.allowed is not None:
             tokens = np.flatnonzero(targets.allowed.sum(axis=1) > 1)
@@ -152,7 +159,7 @@ def _read_soft(y: SoftLabels, offsets: IntArray, classes: ObjectArray | None) ->
     """Return the codes of the most probable labels, and the probabilities of all."""
     check_lengths(offsets, y.offsets, "y")
     if classes is None:
-        classes = LabelStream([y.classes.tolist()]).classes()
+        classes = sorted_labels(y.classes)
     soft = y.table_for(classes)
     return Coded(classes, soft.argmax(axis=1).astype(np.int32), TokenCoding(), None, soft)
 

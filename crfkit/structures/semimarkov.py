@@ -18,7 +18,8 @@ from crfkit.kernels.semimarkov.arrays import (
     SegmentWorkspace,
 )
 from crfkit.kernels.semimarkov.conditionals import (
-    next_begins,
+    SegmentBounds,
+    segment_bounds,
     semimarkov_add_conditionals,
     semimarkov_conditionals,
 )
@@ -184,7 +185,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         """
         scores, codes = self.with_offset(potentials), frozen(labels)
         out = np.empty((len(codes), scores.n_codes))
-        semimarkov_conditionals(segment_arrays(scores), codes, _next_begins(scores, codes), out)
+        semimarkov_conditionals(segment_arrays(scores), codes, _bounds(scores, codes), out)
         return out
 
     def add_conditional_counts(
@@ -193,7 +194,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         """Write the weights, (N, 2 K), of `conditional_scores` as weights of their parts."""
         out.unary[...], codes = 0.0, frozen(labels)
         semimarkov_add_conditionals(
-            segment_arrays(potentials), codes, _next_begins(potentials, codes), frozen(weight), *out
+            segment_arrays(potentials), codes, _bounds(potentials, codes), frozen(weight), *out
         )
 
     def k_best(self, potentials: SegmentPotentials, k: int) -> tuple[CodeArray, FloatArray]:
@@ -222,11 +223,11 @@ class SemiMarkov(Structure[SegmentPotentials]):
         semimarkov_add_path(segment_arrays(potentials), frozen(labels), frozen(weight), *out)
 
 
-def _next_begins(scores: SegmentPotentials, codes: CodeArray) -> IntArray:
-    """Return the first token behind each one that begins a segment, or the end, shape (N,)."""
-    stop = np.empty(len(codes), np.int64)
-    next_begins(codes, scores.n_labels, frozen(scores.offsets), stop)
-    return frozen(stop)
+def _bounds(scores: SegmentPotentials, codes: CodeArray) -> SegmentBounds:
+    """Return where segments begin around each token."""
+    bounds = SegmentBounds(*np.empty((2, len(codes)), np.int64))
+    segment_bounds(codes, scores.n_labels, frozen(scores.offsets), bounds)
+    return SegmentBounds(*map(frozen, bounds))
 
 
 def segment_workspace(rows: int, n_tokens: int, width: int) -> SegmentWorkspace:

@@ -17,38 +17,64 @@ from crfkit.kernels.semimarkov.max import _find
 NONE = -1
 
 
+class SegmentBounds(NamedTuple):
+    """Where segments begin around each token, the token itself left out."""
+
+    first: IntArray  # (N,) the first token of the segment that reaches up to it
+    stop: IntArray  # (N,) the first token behind it at which one begins, or the end
+
+
 class Around(NamedTuple):
     """What stands around a token; `NONE` for a label where there is no such segment."""
 
     first: int  # the first token of the segment that reaches up to it
     before: int  # and the label of that
+    into: int  # the row of transitions from it
     stop: int  # the token after those that go on behind it
     inside: int  # and the label that these go on with
     after: int  # the label of the segment that begins there
+    ahead: int  # the first row of transitions into it
 
 
 @kernel
-def next_begins(
+def segment_bounds(
     codes: CodeArray,  # (N,)
     size: int,  # K
     offsets: IntArray,  # (S + 1,)
-    stop: IntArray,  # (N,) out
+    bounds: SegmentBounds,  # out
 ) -> None:
-    """Find the first token behind each one at which a segment begins, or the sequence ends."""
+    """Find where segments begin around each token."""
+    first, stop = bounds
     for s in range(offsets.shape[0] - 1):
-        for t in range(offsets[s + 1] - 1, offsets[s] - 1, -1):
-            ends = t + 1 == offsets[s + 1] or codes[t + 1] >= size
-            stop[t] = t + 1 if ends else stop[t + 1]
+        begin, end = offsets[s], offsets[s + 1]
+        for t in range(begin, end):
+            begun = t == begin or codes[t - 1] >= size
+            first[t] = max(t - 1, begin) if begun else first[t - 1]
+        for t in range(end - 1, begin - 1, -1):
+            stop[t] = t + 1 if t + 1 == end or codes[t + 1] >= size else stop[t + 1]
 
 
 @part
-def _around(codes: CodeArray, size: int, t: int, begin: int, end: int, first: int,
-            stop: IntArray) -> Around:  # fmt: skip
+def _table(scores: SegmentScores, t: int) -> int:
+    """Return the first row of the transitions into a token."""
+    index = scores.transition_index
+    row: int = index[t if index.shape[0] > 1 else 0] * scores.pair.shape[1]
+    return row
+
+
+@part
+def _around(
+    scores: SegmentScores, codes: CodeArray, bounds: SegmentBounds, t: int, begin: int, end: int
+) -> Around:
     """Return what stands around a token of a sequence."""
+    first, stop, size = bounds.first[t], bounds.stop[t], scores.pair.shape[1]
     before = codes[first] - size if t > begin else NONE
-    inside = codes[t + 1] if stop[t] > t + 1 else NONE
-    after = codes[stop[t]] - size if stop[t] < end else NONE
-    return Around(first, before, stop[t], inside, after)
+    into = _table(scores, t) + before if t > begin else 0
+    inside = codes[t + 1] if stop > t + 1 else NONE
+    after = codes[stop] - size if stop < end else NONE
+    return Around(
+        first, before, into, stop, inside, after, _table(scores, stop) if stop < end else 0
+    )
 
 
 @part
@@ -59,14 +85,6 @@ def _own_row(scores: SegmentScores, last: int, length: int) -> int:
     row: int = NONE
     if place >= 0:
         row = scores.n_transitions + scores.n_lengths + ends.row[place]
-    return row
-
-
-@part
-def _table(scores: SegmentScores, t: int) -> int:
-    """Return the first row of the transitions into a token."""
-    index = scores.transition_index
-    row: int = index[t if index.shape[0] > 1 else 0] * scores.pair.shape[1]
     return row
 
 
@@ -103,40 +121,35 @@ def _add_end(scores: SegmentScores, last: int, length: int, row: int, label: int
 def semimarkov_conditionals(
     scores: SegmentScores,
     codes: CodeArray,  # (N,) of segmentations
-    stop: IntArray,  # (N,) as `next_begins` finds them
+    bounds: SegmentBounds,
     out: FloatArray,  # (N, 2 K)
 ) -> None:
     """Add up the parts of a segmentation that the code of a token decides on, for each code."""
     unary, pair, size = scores.unary, scores.pair, scores.pair.shape[1]
     for s in range(scores.offsets.shape[0] - 1):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
-        first = begin + 0
         for t in range(begin, end):
-            if t > begin and codes[t - 1] >= size:
-                first = t - 1
-            near = _around(codes, size, t, begin, end, first, stop)
-            last, ahead = near.stop - 1, _table(scores, near.stop) if near.after >= 0 else 0
-            row, into, ended = _own_row(scores, last, near.stop - t), 0, 0.0
+            near = _around(scores, codes, bounds, t, begin, end)
+            last, size_before, ended = near.stop - 1, t - near.first, 0.0
+            row = _own_row(scores, last, near.stop - t)
             if near.before >= 0:
-                into = _table(scores, t) + near.before
-                ended = _end_score(
-                    scores, t - 1, t - first, _own_row(scores, t - 1, t - first), near.before
-                )
+                own = _own_row(scores, t - 1, size_before)
+                ended = _end_score(scores, t - 1, size_before, own, near.before)
             for k in range(size):
                 out[t, k] = -math.inf
                 total = unary[t, size + k] + ended + _end_score(scores, last, near.stop - t, row, k)
                 if near.before >= 0:
-                    total += pair[into, k]
+                    total += pair[near.into, k]
                 if near.after >= 0:
-                    total += pair[ahead + k, near.after]
+                    total += pair[near.ahead + k, near.after]
                 fits = near.inside < 0 or k == near.inside
                 out[t, size + k] = total if fits else -math.inf
             if near.before >= 0 and (near.inside < 0 or near.before == near.inside):
-                length = near.stop - first
+                length = near.stop - near.first
                 row = _own_row(scores, last, length)
                 total = unary[t, near.before] + _end_score(scores, last, length, row, near.before)
                 if near.after >= 0:
-                    total += pair[ahead + near.before, near.after]
+                    total += pair[near.ahead + near.before, near.after]
                 out[t, near.before] = total
 
 
@@ -144,7 +157,7 @@ def semimarkov_conditionals(
 def semimarkov_add_conditionals(
     scores: SegmentScores,
     codes: CodeArray,  # (N,) of segmentations
-    stop: IntArray,  # (N,) as `next_begins` finds them
+    bounds: SegmentBounds,
     weight: FloatArray,  # (N, 2 K) 0 for codes that cannot be
     unary: FloatArray,  # (N, 4 K) out, added to
     pair: FloatArray,  # (M K + L + R, K) out, added to
@@ -153,15 +166,10 @@ def semimarkov_add_conditionals(
     size = pair.shape[1]
     for s in range(scores.offsets.shape[0] - 1):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
-        first = begin + 0
         for t in range(begin, end):
-            if t > begin and codes[t - 1] >= size:
-                first = t - 1
-            near = _around(codes, size, t, begin, end, first, stop)
-            last, ahead = near.stop - 1, _table(scores, near.stop) if near.after >= 0 else 0
-            row, into, begun = _own_row(scores, last, near.stop - t), 0, 0.0
-            if near.before >= 0:
-                into = _table(scores, t) + near.before
+            near = _around(scores, codes, bounds, t, begin, end)
+            last, begun = near.stop - 1, 0.0
+            row = _own_row(scores, last, near.stop - t)
             for k in range(size):
                 amount = weight[t, size + k]
                 if amount != 0.0:
@@ -169,17 +177,18 @@ def semimarkov_add_conditionals(
                     unary[t, size + k] += amount
                     _add_end(scores, last, near.stop - t, row, k, amount, unary, pair)
                     if near.before >= 0:
-                        pair[into, k] += amount
+                        pair[near.into, k] += amount
                     if near.after >= 0:
-                        pair[ahead + k, near.after] += amount
+                        pair[near.ahead + k, near.after] += amount
             if near.before < 0:
                 continue
-            row = _own_row(scores, t - 1, t - first)
-            _add_end(scores, t - 1, t - first, row, near.before, begun, unary, pair)
+            row = _own_row(scores, t - 1, t - near.first)
+            _add_end(scores, t - 1, t - near.first, row, near.before, begun, unary, pair)
             amount = weight[t, near.before]
             if amount != 0.0:
                 unary[t, near.before] += amount
-                row = _own_row(scores, last, near.stop - first)
-                _add_end(scores, last, near.stop - first, row, near.before, amount, unary, pair)
+                length = near.stop - near.first
+                row = _own_row(scores, last, length)
+                _add_end(scores, last, length, row, near.before, amount, unary, pair)
                 if near.after >= 0:
-                    pair[ahead + near.before, near.after] += amount
+                    pair[near.ahead + near.before, near.after] += amount
