@@ -16,7 +16,7 @@ from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
-from crfkit.data.topology import Topology
+from crfkit.data.topology import Topology, tokens_before
 from crfkit.data.validation import check_dense, sparse_arrays, stack_matrices, token_place
 
 UNIT = frozen(np.ones(1))
@@ -263,6 +263,11 @@ class PackedSequences:
     def lengths(self) -> IntArray:
         """Number of tokens of each sequence, shape (S,)."""
         return np.diff(self.offsets)
+
+    @property
+    def before(self) -> IntArray:
+        """The token that the transition into each one comes from, shape (N,); -1 for none."""
+        return tokens_before(self.offsets) if self.topology is None else self.topology.before
 
     @property
     def shape(self) -> tuple[int]:

@@ -72,6 +72,14 @@ class Topology(ABC):
     __hash__ = None  # type: ignore[assignment]
 
 
+def tokens_before(offsets: IntArray) -> IntArray:
+    """Return the token before each one in its sequence, (N,); -1 for the first."""
+    before = np.arange(-1, int(offsets[-1]) - 1)
+    starts = offsets[:-1]
+    before[starts[starts < len(before)]] = -1
+    return before
+
+
 def order_from(before: IntArray, offsets: IntArray) -> IntArray:
     """Return the tokens, sequence by sequence, so that each comes after the one before it, (N,).
 

@@ -69,17 +69,17 @@ class Choice:
         return Segmentation(*(part[whole] for part in runs))
 
     @cached_property
+    def _before(self) -> IntArray:
+        """The token that the transition into each one comes from, -1 for none, (N,)."""
+        return self.data.before
+
+    @cached_property
     def transitions(self) -> IntArray:
         """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
         if self.lengths is not None:
             return self._transitions_of_segments()
-        labels = self.labels
-        if self.data.topology is None:
-            found = transition_columns(self.codes, self.data.offsets, self.n_labels)
-            before = np.arange(-1, len(labels) - 1)
-        else:
-            before = self.data.topology.before
-            found = self.codes[before].astype(np.int64) * self.n_labels + self.codes
+        labels, before = self.labels, self._before
+        found = self.codes[before].astype(np.int64) * self.n_labels + self.codes
         return np.where((before < 0) | (np.minimum(labels, labels[before]) < 0), -1, found)
 
     def _transitions_of_segments(self) -> IntArray:
@@ -134,7 +134,7 @@ class Choice:
     @cached_property
     def _shares_before(self) -> sp.csr_array:
         """Those of the tokens that transitions come from, 0 for the first ones, (N, K)."""
-        before = tokens_before(self.data)
+        before = self._before
         return sp.csr_array(self._shares[before] * (before >= 0)[:, None])
 
     def _is_enough(self, expected: FloatArray) -> BoolArray:
@@ -158,12 +158,8 @@ class Choice:
 
     def _steps(self, tokens: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return the labels that tokens before some tokens count for, and these, both (n, K)."""
-        data, every = self.data, np.arange(-1, len(self.codes) - 1)
-        before = (every if data.topology is None else data.topology.before)[tokens]
-        first = before < 0
-        if data.topology is None:
-            first |= np.isin(tokens, data.offsets)
-        return self.counted[before] & ~first[:, None], self.counted[tokens]
+        before = self._before[tokens]
+        return self.counted[before] & (before >= 0)[:, None], self.counted[tokens]
 
     def weighted_transitions(self) -> tuple[IntArray, IntArray]:
         """Return the labels before and after of the transitions that have a weight, (P2,)."""
@@ -223,16 +219,6 @@ class Choice:
                 ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
                 found = np.concatenate([found, counts.indices])
         return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
-
-
-def tokens_before(data: PackedSequences) -> IntArray:
-    """Return the token that the transition into each one comes from, -1 for none, (N,)."""
-    if data.topology is not None:
-        return data.topology.before
-    before = np.arange(-1, data.n_tokens - 1)
-    starts = data.offsets[:-1]
-    before[starts[starts < len(before)]] = -1
-    return before
 
 
 def _products(tokens: IntArray, before: BoolArray, after: BoolArray) -> tuple[IntArray, IntArray]:

@@ -10,6 +10,7 @@ from crfkit._parallel import LONG_TOKENS, ThreadMap
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
+from crfkit.data.topology import tokens_before
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.covariances import CovarianceWorkspace, TokenFeatures, chain_covariances
@@ -32,7 +33,7 @@ from crfkit.structures.base import (
     raise_if_dead,
     too_many_errors,
 )
-from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores, tokens_before
+from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
@@ -157,23 +158,23 @@ class Chain(Structure[ChainPotentials]):
 
     def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""
-        return neighbor_scores(potentials, tokens_before(potentials), labels)
+        return neighbor_scores(potentials, tokens_before(potentials.offsets), labels)
 
     def add_conditional_counts(
         self, potentials: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
-        add_to_neighbor_scores(potentials, tokens_before(potentials), labels, weight, out)
+        add_to_neighbor_scores(potentials, tokens_before(potentials.offsets), labels, weight, out)
 
     def expected_score(self, potentials: ChainPotentials, shares: FloatArray) -> FloatArray:
         """Return the expected score of independent labels, shape (S,)."""
-        return expected_path_scores(potentials, tokens_before(potentials), shares)
+        return expected_path_scores(potentials, tokens_before(potentials.offsets), shares)
 
     def add_expected_counts(
         self, potentials: ChainPotentials, shares: FloatArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add the expected counts of independent labels, and of transitions between them."""
-        add_expected_paths(potentials, tokens_before(potentials), shares, weight, out)
+        add_expected_paths(potentials, tokens_before(potentials.offsets), shares, weight, out)
 
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the k best paths of the only sequence, and their scores."""

@@ -10,14 +10,6 @@ from crfkit.kernels.chain.conditionals import add_neighbors, add_to_neighbors
 from crfkit.structures.potentials import transposed
 
 
-def tokens_before(potentials: Potentials) -> IntArray:
-    """Return the token before each one of its sequence, shape (N,); -1 for a first token."""
-    before = np.arange(-1, len(potentials.unary) - 1)
-    starts = potentials.offsets[:-1]
-    before[starts[starts < len(before)]] = -1
-    return before
-
-
 def neighbor_scores(potentials: Potentials, source: IntArray, labels: CodeArray) -> FloatArray:
     """Return the scores of the labels of each token, those of its neighbors given, (N, K).
 

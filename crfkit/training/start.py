@@ -13,7 +13,6 @@ from sklearn.frozen import FrozenEstimator
 from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray
 from crfkit.potentials.blocks import NAMES_OF, names_of
-from crfkit.potentials.choice import tokens_before
 from crfkit.potentials.counting import Evidence, count_weights
 from crfkit.potentials.transfer import NamedWeights, transfer_weights
 from crfkit.training.data import TrainingData
@@ -87,7 +86,7 @@ def carried_over(weights: NamedWeights, model: Any, training: TrainingData) -> F
 def evidence(training: TrainingData, of_segments: bool) -> Evidence:
     """Return what training data tell of labels: nothing of tokens of weight 0, or of several."""
     data, size, targets = training.data, len(training.classes), training.targets
-    before, known = tokens_before(data), training.weight > 0.0
+    before, known = data.before, training.weight > 0.0
     if targets.soft is not None:
         return Evidence(sp.csr_array(targets.soft * known[:, None]), training.weight, before)
     if of_segments:
