@@ -22,6 +22,8 @@ from crfkit.data.labels import (
 from crfkit.data.soft import SoftLabels, most_probable
 from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
+from crfkit.labels.reading import LabelReading, read_labels
+from crfkit.labels.schemes import Scheme
 
 Fewer = tuple[IntArray, Targets]  # which labels are left, (K,), and what is known by these
 
@@ -73,6 +75,10 @@ class LabelCoding(ABC):
     @abstractmethod
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones."""
+
+    @abstractmethod
+    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
+        """Return what codes say of spans, where tags are those of a scheme if one is given."""
 
 
 class FittedLabels(Protocol):
@@ -153,6 +159,10 @@ class TokenCoding(LabelCoding):
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return the labels themselves, of distributions the most probable ones."""
         return most_probable(y)
+
+    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
+        """Return what tags say of spans, or runs of labels; see `read_labels`."""
+        return read_labels(classes.tolist(), scheme)
 
 
 def _read_soft(y: SoftLabels, offsets: IntArray, classes: ObjectArray | None) -> Coded:

@@ -16,6 +16,7 @@ from crfkit.data.validation import token_place
 from crfkit.labels.base import Fewer, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
+from crfkit.labels.reading import LabelReading, read_segment_codes
 from crfkit.labels.schemes import (
     CONLL,
     IO,
@@ -189,6 +190,10 @@ class SegmentCoding(LabelCoding):
             open_ = open_ | (read.options.sum(axis=1) > 1)
         _hide(tags, open_, offsets)
         return tags
+
+    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
+        """Return what codes say of segments, whose labels have no letters of tags."""
+        return read_segment_codes(classes.tolist())
 
     def key(self, label: Hashable) -> Hashable:
         """Return what tells a label from others: where there are tags, its name in them."""
