@@ -69,6 +69,8 @@ class Capability(Enum):
     HESSIAN_PRODUCT = "products with the Hessian"
     K_BEST = "lists of the best labelings"
     SAMPLE = "samples"
+    ENTROPY = "entropies"
+    SPANS = "probabilities of spans"
     ARGMAX_BY_HAMMING = "best paths by numbers of errors"
     PREFIXES = "search with a beam: its labelings have no prefixes"
     COVARIANCES = "covariances of features"
@@ -117,9 +119,9 @@ class Structure(ABC, Generic[P]):
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
-    methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`,
-    `conditional_scores` with `add_conditional_counts`, `expected_score` with
-    `add_expected_counts`, and `max_by_hamming` with
+    methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, `sample`,
+    `entropy`, `span_probabilities` with `likely_spans`, `conditional_scores` with
+    `add_conditional_counts`, `expected_score` with `add_expected_counts`, and `max_by_hamming` with
     `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
     finite score.
 
@@ -249,6 +251,41 @@ class Structure(ABC, Generic[P]):
         less where fewer labelings have a finite score.
         """
         raise self.lacks(Capability.K_BEST, "structure='chain'")
+
+    def sample(self, potentials: P, uniforms: FloatArray) -> CodeArray:
+        """Return the codes of labelings drawn from their distribution, shape (n, N).
+
+        `uniforms`, shape (n, N), are independent numbers from 0 up to, not including, 1, that are
+        all the chance there is: equal ones give equal labelings, whatever else is in the batch.
+        """
+        raise self.lacks(Capability.SAMPLE, "structure='chain'")
+
+    def entropy(self, potentials: P) -> FloatArray:
+        """Return the entropy of the labelings of each sequence, in nats, shape (S,).
+
+        Exact for scores of any size; 0 for an empty sequence.
+        """
+        raise self.lacks(Capability.ENTROPY, "structure='chain'")
+
+    def span_probabilities(
+        self, potentials: P, reading: Any, start: IntArray, stop: IntArray, type: IntArray
+    ) -> FloatArray:
+        """Return the probability of each span, shape (n,): that it stands there, as it is.
+
+        Spans, shape (n,) each, are from the token `start` of the batch up to, not including,
+        `stop`, and have one of the types of `reading`, which says what codes tell of spans.
+        """
+        raise self.lacks(Capability.SPANS, "structure='chain'")
+
+    def likely_spans(
+        self, potentials: P, reading: Any, threshold: float
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return the spans of at least some probability, as for :meth:`span_probabilities`.
+
+        Their first tokens, those after the last, types, and probabilities, sorted by the first
+        three.
+        """
+        raise self.lacks(Capability.SPANS, "structure='chain'")
 
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from crfkit.structures import (
 )
 from tests.extensions.ring import Ring
 from tests.oracles import (
+    PROBLEMS,
     add_path,
     all_segmentations,
     chain_paths,
@@ -46,9 +48,9 @@ class Case(NamedTuple):
     structure : Structure
         To be tested.
     potentials : callable
-        ``potentials(seed, lengths, forbidden, own)`` draws potentials of three labels, of which a
-        share is forbidden, but not so that a sequence has no labeling; with `own`, the tokens have
-        tables of transitions of their own, where there are such.
+        ``potentials(seed, lengths, forbidden, own)`` draws potentials, of which a share is
+        forbidden, but not so that a sequence has no labeling; with `own`, the tokens have tables of
+        transitions of their own, where there are such.
     labelings : callable
         ``labelings(potentials, s)`` lists all labelings of a sequence.
     """
@@ -57,9 +59,47 @@ class Case(NamedTuple):
     potentials: Callable[[int, list[int], float, bool], Potentials]
     labelings: Callable[[Potentials, int], list[Labeling]]
 
+    def finite(self, potentials: Potentials) -> list[list[Labeling]]:
+        """List the labelings of finite score of each sequence, the best first."""
+        found = [self.labelings(potentials, s) for s in range(len(potentials.offsets) - 1)]
+        allowed = [[one for one in each if one[1] > -np.inf] for each in found]
+        return [sorted(each, key=lambda one: -one[1]) for each in allowed]
 
-def _chain(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
-    return random_scores(seed, lengths, 3, forbidden=forbidden, shared_tables=own, scale=2.0)
+
+class Problem(NamedTuple):
+    """A structure, potentials, and the labelings of finite score of each sequence, best first."""
+
+    structure: Structure
+    potentials: Potentials
+    listed: list[list[Labeling]]
+
+
+def problems(name: str) -> Iterator[Problem]:
+    """Yield random problems of a case: of any size, some of equal, forbidden or huge scores."""
+    for seed in range(PROBLEMS):
+        yield problem(name, seed)
+
+
+@lru_cache(maxsize=128)  # many questions are asked about the first ones
+def problem(name: str, seed: int) -> Problem:
+    """Draw a problem of a case; all numbers of labels, and sizes of scores, come in turns."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.permutation([rng.integers(1, 5), *rng.integers(5, size=rng.integers(3))])
+    case = MAKERS[name](3 - seed % 3, (1.0, 0.1, 30.0, 1e3, 1e4)[seed % 5])
+    forbidden, own = rng.choice([0.0, 0.4]), bool(rng.integers(2))
+    potentials = case.potentials(seed, lengths.tolist(), forbidden, own)
+    if seed % 4 == 2:  # ties
+        potentials = potentials.with_arrays(*map(np.round, potentials.arrays()))
+    return Problem(case.structure, potentials, case.finite(potentials))
+
+
+def _of_chains(structure: Structure, n_labels: int, scale: float) -> Case:
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        return random_scores(
+            seed, lengths, n_labels, forbidden=forbidden, shared_tables=own, scale=2.0 * scale
+        )
+
+    return Case(structure, draw, _labelings)
 
 
 def _labelings(scores: Potentials, s: int) -> list[Labeling]:
@@ -69,32 +109,36 @@ def _labelings(scores: Potentials, s: int) -> list[Labeling]:
     return [(path, score, adder(path)) for path, score in chain_paths(scores, s)]
 
 
-SPARSE = SparseChain([0, 0, 1, 2], [0, 2, 1, 0], 3)
+def _of_sparse_chains(n_labels: int, scale: float) -> Case:
+    scored = np.array([(0, 0), (0, 2), (1, 1), (2, 0)])
+    structure = SparseChain(*scored[(scored < n_labels).all(axis=1)].T, n_labels)
+    dense_case = _of_chains(structure, n_labels, scale)
+
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        return thinned(dense_case.potentials(seed, lengths, forbidden, False), structure)
+
+    def listed(scores: Potentials, s: int) -> list[Labeling]:
+        dense = filled_up(scores, structure)
+
+        def adder(path: tuple[int, ...]) -> Callable[[Counts, float], None]:
+            def add(out: Counts, amount: float) -> None:
+                pair = np.zeros(dense.pair.shape)
+                add_path(dense, s, path, amount, Counts(out.unary, pair))
+                out.pair[0] += pair[0, structure.source, structure.target]
+
+            return add
+
+        return [(path, score, adder(path)) for path, score in chain_paths(dense, s)]
+
+    return Case(structure, draw, listed)
 
 
-def _sparse(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
-    return thinned(random_scores(seed, lengths, 3, forbidden=forbidden, scale=2.0), SPARSE)
+def _of_segments(structure: Structure, n_labels: int, scale: float) -> Case:
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        return random_segment_scores(
+            seed, lengths, n_labels, 3, forbidden=forbidden, own_steps=own, scale=scale
+        )
 
-
-def _sparse_labelings(scores: Potentials, s: int) -> list[Labeling]:
-    dense = filled_up(scores, SPARSE)
-
-    def adder(path: tuple[int, ...]) -> Callable[[Counts, float], None]:
-        def add(out: Counts, amount: float) -> None:
-            pair = np.zeros(dense.pair.shape)
-            add_path(dense, s, path, amount, Counts(out.unary, pair))
-            out.pair[0] += pair[0, SPARSE.source, SPARSE.target]
-
-        return add
-
-    return [(path, score, adder(path)) for path, score in chain_paths(dense, s)]
-
-
-def _segments(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
-    return random_segment_scores(seed, lengths, 3, 3, forbidden=forbidden, own_steps=own)
-
-
-def _segmentations(structure: Structure) -> Callable[[Potentials, int], list[Labeling]]:
     def listed(scores: Potentials, s: int) -> list[Labeling]:
         def adder(path: list) -> Callable[[Counts, float], None]:
             def add(out: Counts, amount: float) -> None:
@@ -104,16 +148,16 @@ def _segmentations(structure: Structure) -> Callable[[Potentials, int], list[Lab
             return add
 
         found = all_segmentations(structure.with_offset(scores), s)
-        return [(tuple(codes_of(path, 3)), score, adder(path)) for path, score in found]
+        return [(tuple(codes_of(path, n_labels)), score, adder(path)) for path, score in found]
 
-    return listed
+    return Case(structure, draw, listed)
 
 
-def _offset(soft: bool) -> SemiMarkov:
-    rng = np.random.default_rng(0)
-    arrays = [rng.normal(size=shape) if soft else np.zeros(shape) for shape in ((3, 3), (3, 3))]
-    arrays[0][1, 2] = arrays[1][2, 1] = -np.inf
-    return SemiMarkov(SegmentOffset(*arrays))
+def _with_offset(soft: bool, n_labels: int, scale: float) -> Case:
+    rng, shapes = np.random.default_rng(0), ((n_labels, n_labels), (3, n_labels))
+    arrays = [rng.normal(size=shape) if soft else np.zeros(shape) for shape in shapes]
+    arrays[0][1:2, 2:] = arrays[1][2, 1:2] = -np.inf
+    return _of_segments(SemiMarkov(SegmentOffset(*arrays)), n_labels, scale)
 
 
 def _around(scores: Potentials, s: int) -> list[Labeling]:
@@ -133,10 +177,14 @@ def _around(scores: Potentials, s: int) -> list[Labeling]:
     return chain if end - start < 2 else [closed(*labeling) for labeling in chain]
 
 
-def _forest(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
-    chain, rng = _chain(seed, lengths, forbidden, own), np.random.default_rng(seed)
-    forest = random_forest(rng, lengths)
-    return TreePotentials(*chain, *forest.arrays)
+def _of_forests(n_labels: int, scale: float) -> Case:
+    chains = _of_chains(Tree(), n_labels, scale)
+
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        forest = random_forest(np.random.default_rng(seed), lengths)
+        return TreePotentials(*chains.potentials(seed, lengths, forbidden, own), *forest.arrays)
+
+    return Case(Tree(), draw, _forest_labelings)
 
 
 def random_forest(rng: np.random.Generator, lengths: list[int]) -> Forest:
@@ -166,20 +214,18 @@ def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
 
         return labels, float(sum(getattr(scores, kind)[place] for kind, place in parts)), add
 
-    return [listed(labels) for labels in product(range(3), repeat=end - begin)]
+    return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
 
 
-CASES = {
-    "forest": Case(Tree(), _forest, _forest_labelings),
-    "ring (an extension)": Case(Ring(), _chain, _around),
-    "chain": Case(Chain(), _chain, _labelings),
-    "chain over threads": Case(Chain(ThreadMap(1)), _chain, _labelings),
-    "sparse chain": Case(SPARSE, _sparse, _sparse_labelings),
-} | {
-    name: Case(structure, _segments, _segmentations(structure))
-    for name, structure in {
-        "segments": SemiMarkov(),
-        "segments with constraints": _offset(soft=False),
-        "segments with an offset": _offset(soft=True),
-    }.items()
+# ``maker(n_labels, scale)`` returns a case of this number of labels, with scores of this size.
+MAKERS: dict[str, Callable[[int, float], Case]] = {
+    "forest": _of_forests,
+    "ring (an extension)": lambda *sizes: _of_chains(Ring(), *sizes)._replace(labelings=_around),
+    "chain": partial(_of_chains, Chain()),
+    "chain over threads": partial(_of_chains, Chain(ThreadMap(1))),
+    "sparse chain": _of_sparse_chains,
+    "segments": partial(_of_segments, SemiMarkov()),
+    "segments with constraints": partial(_with_offset, False),
+    "segments with an offset": partial(_with_offset, True),
 }
+CASES = {name: make(3, 1.0) for name, make in MAKERS.items()}

@@ -7,12 +7,15 @@ from scipy.special import logsumexp
 from crfkit._parallel import ThreadMap, with_threads
 from crfkit.inference import marginals
 from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
-from tests.contracts.structures import CASES
+from tests.contracts.structures import CASES, MAKERS, problems
 
 LENGTHS = [3, 0, 1, 4, 2]
 METHODS = {
     Capability.HESSIAN_PRODUCT: ("hessian_product",),
     Capability.K_BEST: ("k_best",),
+    Capability.SAMPLE: ("sample",),
+    Capability.ENTROPY: ("entropy",),
+    Capability.SPANS: ("span_probabilities", "likely_spans"),
     Capability.POSTERIOR: ("posterior",),
     Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
     Capability.SHARES: ("expected_score", "add_expected_counts"),
@@ -40,9 +43,7 @@ def potentials(case, request):
 @pytest.fixture
 def listed(case, potentials):
     """The labelings of finite score of each sequence, the best first."""
-    found = [case.labelings(potentials, s) for s in range(len(LENGTHS))]
-    allowed = [[one for one in each if one[1] > -np.inf] for each in found]
-    return [sorted(each, key=lambda one: -one[1]) for each in allowed]
+    return case.finite(potentials)
 
 
 def codes(parts):
@@ -63,6 +64,22 @@ def test_sums_are_those_of_enumeration(structure, potentials, listed):
             add(expected, weight * np.exp(score - total))
     np.testing.assert_allclose(out.unary, expected.unary, atol=1e-12)
     np.testing.assert_allclose(out.pair - 1.0, expected.pair, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_random_problems_are_summed_and_searched_as_enumeration_does(name):
+    for structure, potentials, listed in problems(name):
+        out, expected = structure.zeros(potentials), structure.zeros(potentials)
+        log_z = structure.log_partition(potentials, np.ones(len(listed)), out)
+        np.testing.assert_allclose(log_z, log_z_of(listed), rtol=1e-12, atol=1e-12)
+        for each, total in zip(listed, log_z_of(listed), strict=True):
+            for _, score, add in each:
+                add(expected, np.exp(score - total))
+        np.testing.assert_allclose(out.unary, expected.unary, atol=1e-10)
+        np.testing.assert_allclose(out.pair, expected.pair, atol=1e-10)
+        labels, value = structure.argmax(potentials)
+        np.testing.assert_allclose(value, [each[0][1] for each in listed], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(structure.score(potentials, labels), value, rtol=1e-12)
 
 
 def test_marginals_of_labels_are_probabilities(structure, potentials, listed):
