@@ -38,7 +38,7 @@ from sklearn.model_selection import KFold
 from crfkit import CRFClassifier, PackedSequences, SemiMarkovCRF
 from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import FloatArray
-from crfkit.estimators.segments import SegmentConstraints, Segments
+from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union, window
 from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import LogLoss
@@ -223,8 +223,8 @@ def objective_of(
     X: PackedSequences, y: Any, n_jobs: int, max_length: int | None = None
 ) -> Iterator[Objective]:
     """Provide the objective of segments, given as tags."""
-    constraints = SegmentConstraints(too_long="split")
-    segments = Segments(max_length=max_length, constraints=constraints)
+    limits = SegmentLimits(too_long="split")
+    segments = Segments(max_length=max_length, limits=limits)
     labels = SegmentLabels(segments)
     coded = labels.read(y, X.offsets)
     training = SimpleNamespace(data=X, **coded._asdict())

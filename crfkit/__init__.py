@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators import EarlyStopping as EarlyStopping
     from crfkit.estimators import MaxMarginCRF as MaxMarginCRF
-    from crfkit.estimators import SegmentConstraints as SegmentConstraints
+    from crfkit.estimators import SegmentLimits as SegmentLimits
     from crfkit.estimators import Segments as Segments
     from crfkit.estimators import SemiMarkovCRF as SemiMarkovCRF
     from crfkit.estimators import StructuredPerceptron as StructuredPerceptron
@@ -42,7 +42,7 @@ __all__, _find, _names = lazy_names(
     {
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
-            "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentConstraints Segments "
+            "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentLimits Segments "
             "SemiMarkovCRF StructuredPerceptron"
         ),
         "features": (

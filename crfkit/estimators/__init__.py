@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
     from crfkit.estimators.perceptron import StructuredPerceptron as StructuredPerceptron
-    from crfkit.estimators.segments import SegmentConstraints as SegmentConstraints
+    from crfkit.estimators.segments import SegmentLimits as SegmentLimits
     from crfkit.estimators.segments import Segments as Segments
     from crfkit.estimators.semimarkov import SemiMarkovCRF as SemiMarkovCRF
     from crfkit.training.early_stopping import EarlyStopping as EarlyStopping
@@ -21,7 +21,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "cv": "CRFClassifierCV",
         "max_margin": "MaxMarginCRF",
         "perceptron": "StructuredPerceptron",
-        "segments": "SegmentConstraints Segments",
+        "segments": "SegmentLimits Segments",
         "semimarkov": "SemiMarkovCRF",
     },
 )

@@ -207,7 +207,8 @@ class LinearClassifier(SequenceClassifier):
     ) -> tuple[Fit, Labeled | None]:
         """Return the fit that is to be run, and what it is watched on."""
         problem = self._problem()
-        fraction = None if problem.early_stopping is None else problem.validation_fraction
+        rules = problem.early_stopping
+        fraction = None if rules is None else rules.validation_fraction
         training = problem.read(X, y, sample_weight)
         training, held = hold_out(training, X_val, y_val, fraction, problem.random_state)
         return Fit(problem, training), held

@@ -92,9 +92,6 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Score the model on a validation part after each iteration, end the fit when the score no
         longer rises, and keep the best weights; or an object with options, such as
         ``EarlyStopping(scoring="entity_f1", patience=10)``.
-    validation_fraction : float, default=0.1
-        The share of the sequences that early stopping holds out, chosen at random, where `fit`
-        is given no `X_val`. Labels that occur in that part only count as errors.
     init : {"zeros", "counts"} or fitted estimator, default="zeros"
         Where the solver starts: at 0; at weights that are counted, as those of a hidden Markov
         model (:mod:`crfkit.potentials.counting`); or at those of a model of labels of tokens,
@@ -190,7 +187,6 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     boundary_weights: bool = False
     decoding: Any = "viterbi"
     early_stopping: bool | EarlyStopping = False
-    validation_fraction: float = 0.1
     init: Any = "zeros"
     warm_start: bool = False
     random_state: Any = None

@@ -61,7 +61,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
     features, min_freq, all_possible_states, all_possible_transitions, boundary_weights
-    early_stopping, validation_fraction, warm_start
+    early_stopping, warm_start
         As for :class:`CRFClassifier`. With "vote", early stopping scores the last weights of a
         pass, and the votes up to the best pass are kept.
     random_state : int, RandomState instance or None, default=None
@@ -146,7 +146,6 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     all_possible_transitions: bool = False
     boundary_weights: bool = False
     early_stopping: bool | EarlyStopping = False
-    validation_fraction: float = 0.1
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None

@@ -20,7 +20,7 @@ from crfkit.potentials.semimarkov import TOKEN_PARTS
 
 @register
 @dataclass(kw_only=True, eq=False, repr=False)
-class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
+class SegmentLimits(BaseEstimator):  # type: ignore[misc]
     """Which segmentations are allowed.
 
     They hold in training, where labels that break them are errors, and in all predictions.
@@ -39,10 +39,10 @@ class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from crfkit import SegmentConstraints, SemiMarkovCRF
-    >>> limits = SegmentConstraints(min_length={"DATE": 2}, forbidden=[("DATE", "DATE")])
-    >>> model = SemiMarkovCRF(constraints=limits)
-    >>> model.set_params(constraints__too_long="split").constraints.too_long
+    >>> from crfkit import SegmentLimits, SemiMarkovCRF
+    >>> limits = SegmentLimits(min_length={"DATE": 2}, forbidden=[("DATE", "DATE")])
+    >>> model = SemiMarkovCRF(limits=limits)
+    >>> model.set_params(limits__too_long="split").limits.too_long
     'split'
     """
 
@@ -75,7 +75,7 @@ class Segments(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_length, length, outside, scheme, token_parts, constraints
+    max_length, length, outside, scheme, token_parts, limits
         As for :class:`crfkit.SemiMarkovCRF`.
 
     Examples
@@ -90,10 +90,10 @@ class Segments(BaseEstimator):  # type: ignore[misc]
     outside: str = "single"
     scheme: str = "auto"
     token_parts: Iterable[str] = TOKEN_PARTS
-    constraints: SegmentConstraints | None = None
+    limits: SegmentLimits | None = None
 
-    def _limits(self) -> SegmentConstraints:
-        return SegmentConstraints() if self.constraints is None else self.constraints
+    def _limits(self) -> SegmentLimits:
+        return SegmentLimits() if self.limits is None else self.limits
 
     def _check_parameters(self) -> None:
         check_option("outside", self.outside, ("single", "long"))
@@ -110,10 +110,8 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         _check_collection("token_parts", self.token_parts)
         for part in self.token_parts:
             check_option("token_parts", part, TOKEN_PARTS)
-        if not isinstance(self._limits(), SegmentConstraints):
-            raise TypeError(
-                f"constraints={self.constraints!r:.60} must be SegmentConstraints or None."
-            )
+        if not isinstance(self._limits(), SegmentLimits):
+            raise TypeError(f"limits={self.limits!r:.60} must be SegmentLimits or None.")
         self._limits()._check_parameters()
         if self.outside == "single":
             _check_single("max_length", self.max_length)

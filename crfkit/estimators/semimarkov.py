@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from crfkit.estimators import _questions, _views
 from crfkit.estimators.base import LinearClassifier
-from crfkit.estimators.segments import SegmentConstraints, Segments
+from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
@@ -61,7 +61,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         For which tokens of a segment attributes have weights, which add up: all, the first, the
         last, and one that is the whole segment. Attributes whose names begin with ``seg.first.``,
         ``seg.last.`` or ``seg.single.`` have weights for these tokens alone.
-    constraints : SegmentConstraints or None, default=None
+    limits : SegmentLimits or None, default=None
         Shortest lengths, pairs of labels that are not allowed, and what becomes of segments that
         are too long.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
@@ -169,7 +169,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     outside: str = "single"
     scheme: str = "auto"
     token_parts: Iterable[str] = TOKEN_PARTS
-    constraints: SegmentConstraints | None = None
+    limits: SegmentLimits | None = None
     c1: float = 0.0
     c2: float = 0.1
     loss: str | Loss = "log"
@@ -226,7 +226,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     def _problem(self) -> Problem:
         segments = Segments(
             max_length=self.max_length, length=self.length, outside=self.outside,
-            scheme=self.scheme, token_parts=self.token_parts, constraints=self.constraints,
+            scheme=self.scheme, token_parts=self.token_parts, limits=self.limits,
         )  # fmt: skip
         segments._check_parameters()
         return make_problem(

@@ -35,7 +35,7 @@ NO_LIMIT = np.iinfo(np.int64).max
 ALIKE = 0.8
 _TOO_LONG = (
     "Raise max_length, leave it out to have it learned, or have such segments cut: "
-    "constraints=SegmentConstraints(too_long='split')."
+    "limits=SegmentLimits(too_long='split')."
 )
 _TOO_SHORT = (
     "Lower min_length, or correct the labels; it may be what is left of a segment that was cut at "
@@ -187,11 +187,11 @@ def _by_label(
 
 def check_names(segments: Any, coded: ReadSegments) -> None:
     """Raise ValueError if a label is named as a tag, or twice; warn of what looks like a slip."""
-    coding, constraints = coded.coding, segments._limits()
+    coding, limits = coded.coding, segments._limits()
     known = {coding.key(label): label for label in coded.classes.tolist()}
-    lengths = {"max_length": segments.max_length, "min_length": constraints.min_length}
+    lengths = {"max_length": segments.max_length, "min_length": limits.min_length}
     named = {name: list(given) for name, given in lengths.items() if isinstance(given, Mapping)}
-    steps = [label for pair in constraints.forbidden for label in pair]
+    steps = [label for pair in limits.forbidden for label in pair]
     for name, labels in (*named.items(), ("forbidden", steps)):
         for label in labels:
             _check_no_tag(name, label, coding, known)
@@ -255,6 +255,6 @@ def check_limits(
         before, after = names[i], names[i + 1]
         raise ValueError(
             f"{token_place(offsets, runs.start[i + 1])}: a segment of label {after!r} follows "
-            f"one of {before!r}, which the constraints forbid. Take the pair ({before!r}, "
+            f"one of {before!r}, which the limits forbid. Take the pair ({before!r}, "
             f"{after!r}) out of `forbidden`, or correct the labels."
         )

@@ -35,6 +35,9 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
         Score the model after every so many iterations.
     tol : float, default=0.0
         A score is better if it exceeds the best one by more than this.
+    validation_fraction : float, default=0.1
+        The share of the sequences that is held out, chosen at random, where `fit` is given no
+        `X_val`. Labels that occur in that part only count as errors.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     patience: int = 5
     every: int = 1
     tol: float = 0.0
+    validation_fraction: float = 0.1
 
     def _check_parameters(self) -> None:
         """Raise TypeError or ValueError if a parameter cannot be used."""
@@ -54,6 +58,11 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
         check_whole("patience", self.patience, 1)
         check_whole("every", self.every, 1)
         check_number("tol", self.tol)
+        check_number("validation_fraction", self.validation_fraction)
+        if not 0.0 < self.validation_fraction < 1.0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} must be between 0 and 1."
+            )
 
 
 def find_scorer(scoring: Any) -> Scorer:

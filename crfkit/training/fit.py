@@ -70,8 +70,7 @@ SOLVER_VECTORS = 18
 # The parameters that mean the same for all estimators, with what is said by those that lack them.
 _FLAGS = (*FeatureChoice._fields[1:], "warm_start")
 _USUAL = {
-    **dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1,
-    "features": None, "init": "zeros",
+    **dict.fromkeys(_FLAGS, False), "early_stopping": False, "features": None, "init": "zeros",
 }  # fmt: skip
 
 
@@ -87,8 +86,7 @@ class Problem:
     features: FeatureChoice = FeatureChoice()
     transformer: Any = None  # makes the attributes of tokens
     weights: Any = None  # chooses weights and names fitted ones: a WeightSpace, that of the labels
-    early_stopping: EarlyStopping | None = None  # watches the fit on a share of the sequences,
-    validation_fraction: float = 0.1  # which `random_state` chooses
+    early_stopping: EarlyStopping | None = None  # what it holds out, `random_state` chooses
     random_state: Any = None
     # From the fit, its first parameters and how many iterations count to more fitted attributes.
     further: Callable[..., dict[str, Any]] | None = None
@@ -139,11 +137,6 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
         check_whole("n_jobs", given["n_jobs"], None)
     for name in _FLAGS:
         check_flag(name, given[name])
-    check_number("validation_fraction", given["validation_fraction"])
-    if not 0.0 < given["validation_fraction"] < 1.0:
-        raise ValueError(
-            f"validation_fraction={given['validation_fraction']!r} must be between 0 and 1."
-        )
     if given["features"] is not None:
         check_method("features", given["features"], "fit_transform", "None")
     check_random_state(given["random_state"])
@@ -153,7 +146,7 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
         features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
         transformer=given["features"], early_stopping=_rules(given["early_stopping"]),
         verbose=int(given["verbose"]),
-        **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs", "init")},
+        **{name: given[name] for name in ("random_state", "n_jobs", "init")},
         **parts,
     )  # fmt: skip
 

@@ -35,6 +35,7 @@ def make(seed, sequences=40, noise=0.3):
 X, Y = make(0)
 X_DEV, Y_DEV = make(1, 20)
 PACKED = SequenceVectorizer().fit_transform(X)
+HALF = EarlyStopping(validation_fraction=0.5)
 
 
 def fit(early=True, X_val=X_DEV, y_val=Y_DEV, **parameters):
@@ -159,8 +160,8 @@ def test_a_random_part_of_the_sequences_is_held_out():
         seen.append((X, y))
         return estimator.score(X, y)
 
-    crf = CRFClassifier(early_stopping=EarlyStopping(scoring=scoring), validation_fraction=0.25,
-                        random_state=3).fit(X, Y)  # fmt: skip
+    rules = EarlyStopping(scoring=scoring, validation_fraction=0.25)
+    crf = CRFClassifier(early_stopping=rules, random_state=3).fit(X, Y)
     data, labels = seen[0]
     assert len(data) == len(labels) == 10
     assert all(x is data and y is labels for x, y in seen)
@@ -321,9 +322,9 @@ def test_it_works_in_a_search_and_is_cloned_and_saved(tmp_path):
     [
         ({"early_stopping": 1}, "early_stopping=1 must be"),
         ({"early_stopping": "yes"}, "early_stopping='yes' must be"),
-        ({"validation_fraction": 0}, "validation_fraction=0 must be between"),
-        ({"validation_fraction": 1.0}, "validation_fraction=1.0 must be between"),
-        ({"validation_fraction": "a"}, "validation_fraction='a' must be a number"),
+        ({"early_stopping": EarlyStopping(validation_fraction=0)}, "validation_fraction=0 must"),
+        ({"early_stopping": EarlyStopping(validation_fraction=1.0)}, "fraction=1.0 must be"),
+        ({"early_stopping": EarlyStopping(validation_fraction="a")}, "='a' must be a number"),
         ({"random_state": "seed"}, "seed"),
         ({"early_stopping": EarlyStopping(scoring="f1")}, "unknown scorer 'f1'"),
         ({"early_stopping": EarlyStopping(scoring=3)}, "scoring=3 must be"),
@@ -370,7 +371,7 @@ def test_too_few_sequences_to_hold_some_out_are_refused():
     with pytest.raises(ValueError, match="holds out 1 of 1 sequences"):
         CRFClassifier(early_stopping=True).fit(X[:1], Y[:1])
     with pytest.raises(ValueError, match="all have the sample weight 0"):
-        CRFClassifier(early_stopping=True, validation_fraction=0.5, random_state=0).fit(
+        CRFClassifier(early_stopping=HALF, random_state=0).fit(
             X[:2], Y[:2], sample_weight=np.eye(2)[np.random.RandomState(0).permutation(2)[0]]
         )
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit import CRFClassifier, SemiMarkovCRF
+from crfkit import CRFClassifier, EarlyStopping, SemiMarkovCRF
 from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import (
     LOSSES,
@@ -337,8 +337,9 @@ def test_a_part_of_the_data_may_lack_a_label_that_has_a_cost(cost):
     rare, labels = [*X * 3, [["a"], ["d"]]], [*Y * 3, ["p", "r"]]
     lacking = 0
     for seed in range(8):
-        crf = CRFClassifier(loss="softmax_margin", cost=cost, early_stopping=True)
-        crf.set_params(validation_fraction=0.3, random_state=seed).fit(rare, labels)
+        rules = EarlyStopping(validation_fraction=0.3)
+        crf = CRFClassifier(loss="softmax_margin", cost=cost, early_stopping=rules)
+        crf.set_params(random_state=seed).fit(rare, labels)
         lacking += "r" not in crf.classes_
     assert 0 < lacking < 8
 

@@ -8,18 +8,26 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import CRFClassifier, CRFClassifierCV, MaxMarginCRF, SemiMarkovCRF, StructuredPerceptron
+from crfkit import (
+    CRFClassifier,
+    CRFClassifierCV,
+    EarlyStopping,
+    MaxMarginCRF,
+    SemiMarkovCRF,
+    StructuredPerceptron,
+)
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators.base import fitted_attributes
 from crfkit.persistence import dumps, loads
 
 X = [[["a"], ["b"], ["a"]], [["b"], ["a"]], [["c"], ["b"]], [["a"], ["c"]]]
 Y = [["p", "q", "p"], ["q", "p"], ["q", "q"], ["p", "q"]]
+HALF = EarlyStopping(validation_fraction=0.5)
 KINDS = {
     "crf": (CRFClassifier(c2=1.0, max_iter=3, boundary_weights=True), X),
     "l1": (CRFClassifier(max_iter=3, c1=0.1), X),
     "sgd": (CRFClassifier(max_iter=2, solver="sgd"), X),
-    "stopped early": (CRFClassifier(max_iter=3, early_stopping=True, validation_fraction=0.5), X),
+    "stopped early": (CRFClassifier(max_iter=3, early_stopping=HALF), X),
     "cv": (CRFClassifierCV(c1s=[0.0], c2s=[1.0, 0.1], cv=2, max_iter=3), X),
     "semi-Markov": (SemiMarkovCRF(max_iter=3), X),
     "margin": (MaxMarginCRF(max_iter=3), X),

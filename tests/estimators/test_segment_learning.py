@@ -10,14 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from crfkit import (
-    MaxMarginCRF,
-    SegmentConstraints,
-    Segments,
-    SemiMarkovCRF,
-    StructuredPerceptron,
-    load,
-)
+from crfkit import MaxMarginCRF, SegmentLimits, Segments, SemiMarkovCRF, StructuredPerceptron, load
 from crfkit.inference import BeamSearch
 from crfkit.metrics import spans_from_tags
 from crfkit.solvers import MIRA
@@ -201,13 +194,13 @@ def test_batches_are_not_learned_by_a_model_of_segments():
 @pytest.mark.parametrize("kind", [StructuredPerceptron, partial(MaxMarginCRF, C=0.1)])
 def test_constraints_hold(kind):
     X, y = sentences(0)
-    limits = SegmentConstraints(forbidden=[("LOC", "LOC"), ("LOC", "PER")], too_long="split")
-    cut = SegmentConstraints(too_long="split")
-    model = kind(structure=Segments(max_length=2, constraints=cut))
+    limits = SegmentLimits(forbidden=[("LOC", "LOC"), ("LOC", "PER")], too_long="split")
+    cut = SegmentLimits(too_long="split")
+    model = kind(structure=Segments(max_length=2, limits=cut))
     assert max(model.fit(X, y).max_lengths_.values()) == 2
     for one in model.predict_segments(sentences(1)[0]):
         assert all(segment.stop - segment.start <= 2 for segment in one)
-    model.set_params(structure__max_length=None, structure__constraints=limits)
+    model.set_params(structure__max_length=None, structure__limits=limits)
     kept = [
         i for i, one in enumerate(spans_of(y))
         if not any(a[2] == "LOC" and a[1] == b[0] for a, b in zip(one, one[1:], strict=False))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
-from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
+from crfkit import SegmentLimits, SemiMarkovCRF, SequenceVectorizer
 from crfkit.estimators import _questions
 from crfkit.inference import base as fitted_model
 from crfkit.metrics import Segment
@@ -68,8 +68,8 @@ class Bounded(SemiMarkovCRF):
 @pytest.mark.parametrize("outside", ["single", "long"])
 def test_every_weight_counts_in_predictions(outside, scale):
     data = with_segments(with_transitions())
-    limits = SegmentConstraints(forbidden=[("LOC", "PER")])
-    fitted = Bounded(outside=outside, max_iter=1, max_length={"PER": 3}, constraints=limits)
+    limits = SegmentLimits(forbidden=[("LOC", "PER")])
+    fitted = Bounded(outside=outside, max_iter=1, max_length={"PER": 3}, limits=limits)
     with pytest.warns(ConvergenceWarning):
         fitted.fit(data, TAGS)
     changed = with_random_weights(fitted, 3, scale)
@@ -338,7 +338,7 @@ def test_weights_of_any_size_give_probabilities(model, scale):
         assert shares.max() == shares[[inside(path) == segments for path in paths]].max()
 
 
-LIMITS = SegmentConstraints(min_length={"LOC": 2, "O": 3}, forbidden=[("LOC", "PER")])
+LIMITS = SegmentLimits(min_length={"LOC": 2, "O": 3}, forbidden=[("LOC", "PER")])
 IMPOSSIBLE = {
     "short": ([(2, 3, "LOC")],
               "sequence 1 of fixed: the segment (2, 3) is shorter than segments of the label 'LOC' "
@@ -354,7 +354,7 @@ IMPOSSIBLE = {
 def limited():
     tags = [["B-PER", "O", "O", "O", "B-LOC", "I-LOC"], ["O"] * 3]
     tokens = [[{"w": "a"}] * 6, [{"w": "b"}] * 3]
-    return fit(outside="long", constraints=LIMITS, max_length={"PER": 1}).fit(tokens, tags)
+    return fit(outside="long", limits=LIMITS, max_length={"PER": 1}).fit(tokens, tags)
 
 
 @pytest.mark.parametrize("case", IMPOSSIBLE)
@@ -397,21 +397,21 @@ CONSTRAINED = {
 def constrained(request):
     given = CONSTRAINED[request.param]
     most = given.get("max_length")
-    constraints = SegmentConstraints(**{k: v for k, v in given.items() if k != "max_length"})
+    limits = SegmentLimits(**{k: v for k, v in given.items() if k != "max_length"})
     tags = {
         "lengths": [["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]],
         "one length": [["O", "B-PER", "I-PER", "I-PER", "B-LOC", "I-LOC", "I-LOC", "I-LOC"]],
         "order": [["B-LOC", "I-LOC", "B-PER", "O", "B-PER", "I-PER"], ["O"]],
     }[request.param]
     tokens = [[{"w": WORDS[t]} for t in range(len(row))] for row in tags]
-    return fit(max_length=most, constraints=constraints).fit(tokens, tags)
+    return fit(max_length=most, limits=limits).fit(tokens, tags)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=9), min_size=1, max_size=3))
 def test_predictions_keep_to_the_constraints(constrained, sentences):
     sequences = [[{"w": word} for word in sentence] for sentence in sentences]
-    limits, most = constrained.constraints, constrained.max_lengths_
+    limits, most = constrained.limits, constrained.max_lengths_
     least = limits.min_length
     likely = constrained.likely_segments(sequences, threshold=0.05)
     for segments, others in zip(constrained.predict_segments(sequences), likely, strict=True):

@@ -18,7 +18,7 @@ from crfkit import (
     CRFClassifier,
     EarlyStopping,
     PackedSequences,
-    SegmentConstraints,
+    SegmentLimits,
     Segments,
     SemiMarkovCRF,
     SequenceVectorizer,
@@ -61,7 +61,7 @@ class Bounded(SemiMarkovCRF):
 
 
 SINGLE = {"max_length": 1, "length": None, "token_parts": ["inside"]}
-SPLIT = SegmentConstraints(too_long="split")
+SPLIT = SegmentLimits(too_long="split")
 SAME = {
     "plain": ({}, SemiMarkovCRF, packed),
     "lasso": ({"c1": 0.05, "solver": "owlqn"}, SemiMarkovCRF, packed),
@@ -77,7 +77,7 @@ def twins(request):
     parameters, form, data = SAME[request.param]
     given = {"c2": 0.1, "solver": EXACT} | parameters
     flags = ALL_WEIGHTS if form is Bounded else {}
-    return form(**given, **SINGLE, constraints=SPLIT), CRFClassifier(**given, **flags), data()
+    return form(**given, **SINGLE, limits=SPLIT), CRFClassifier(**given, **flags), data()
 
 
 def test_segments_of_one_token_have_the_objective_of_a_chain(twins):
@@ -116,7 +116,7 @@ def test_segments_of_one_token_are_a_chain(twins):
 def test_weights_that_a_chain_has_give_its_probabilities_to_the_last_digits():
     data = packed()
     chain = CRFClassifier(c2=0.1).fit(data, RUNS)
-    segments = model(**SINGLE, constraints=SPLIT).fit(data, RUNS)
+    segments = model(**SINGLE, limits=SPLIT).fit(data, RUNS)
     segments.coef_, segments.transitions_ = chain.coef_, chain.transitions_
     for ours, theirs in zip(segments.predict_proba(data), chain.predict_proba(data), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
@@ -225,7 +225,7 @@ def test_tokens_outside_are_segments_of_one_token_or_of_many(outside):
 
 
 def test_long_runs_outside_are_cut_at_the_longest_length():
-    fitted = model(outside="long", max_length=2, constraints=SPLIT).fit(X, TAGS)
+    fitted = model(outside="long", max_length=2, limits=SPLIT).fit(X, TAGS)
     assert set(fitted.max_lengths_.values()) == {2}
 
 
@@ -252,29 +252,29 @@ def test_features_of_the_length_are_learned(length):
 ERRORS = {
     "too long": (model(max_length={"LOC": 2}), TAGS,
                  ["sequence 0, position 5", "'LOC' has 3 tokens", "max_length is 2", "too_long="]),
-    "too short": (model(constraints=SegmentConstraints(min_length={"LOC": 2})), TAGS,
+    "too short": (model(limits=SegmentLimits(min_length={"LOC": 2})), TAGS,
                   ["sequence 1, position 3", "'LOC' has 1 tokens", "min_length is 2"]),
     "crossed": (model(max_length={"PER": 2},
-                      constraints=SegmentConstraints(min_length={"ORG": 1, "PER": 3})), SPANS[:1],
+                      limits=SegmentLimits(min_length={"ORG": 1, "PER": 3})), SPANS[:1],
                 ["sequence 0, position 1", "min_length is 3"]),
-    "none so short": (model(max_length={"PER": 2}, outside="long", constraints=SegmentConstraints(
+    "none so short": (model(max_length={"PER": 2}, outside="long", limits=SegmentLimits(
         min_length={"O": 2})), SPANS, ["sequence 0, position 0", "'O' has 1 tokens"]),
     "a tag": (model(max_length={"B-PER": 5}), TAGS, ["max_length: 'B-PER' is a tag", "'PER'"]),
-    "a tag of segments": (model(constraints=SegmentConstraints(min_length={"LOC": 1, "S-LOC": 2})),
+    "a tag of segments": (model(limits=SegmentLimits(min_length={"LOC": 1, "S-LOC": 2})),
                           SPANS, ["min_length: 'S-LOC' is a tag", "'LOC'"]),
-    "a tag forbidden": (model(constraints=SegmentConstraints(forbidden=[("O", "I-PER")])), TAGS,
+    "a tag forbidden": (model(limits=SegmentLimits(forbidden=[("O", "I-PER")])), TAGS,
                         ["forbidden: 'I-PER' is a tag", "'PER'"]),
     "no type": (model(max_length={"B": 5}, scheme="IOB2"), [["O", "B", "I", *"OOOOO"]],
                 ["max_length: 'B' is a tag", "'_'"]),
     "twice": (model(max_length={1: 5, "1": 2}), [[(0, 1, 1)], *SPANS[1:]],
               ["max_length: 1 and '1' are the same label"]),
     "outside": (model(max_length={"O": 10}), TAGS, ["max_length['O']=10", "outside='long'"]),
-    "outside least": (model(constraints=SegmentConstraints(min_length={"O": 2})), TAGS,
+    "outside least": (model(limits=SegmentLimits(min_length={"O": 2})), TAGS,
                       ["min_length['O']=2", "outside='single'"]),
-    "forbidden": (model(constraints=SegmentConstraints(forbidden=[("PER", "PER")])), TAGS,
+    "forbidden": (model(limits=SegmentLimits(forbidden=[("PER", "PER")])), TAGS,
                   ["sequence 4, position 1", "'PER' follows one of 'PER'", "`forbidden`"]),
     "too far": (model(), [[(1, 12, "PER")], *SPANS[1:]], ["sequence 0 of y", "within the 8"]),
-    "rest": (model(max_length=2, constraints=SegmentConstraints(min_length=2, too_long="split")),
+    "rest": (model(max_length=2, limits=SegmentLimits(min_length=2, too_long="split")),
              [[(5, 8, "LOC")], [], [], [], []], ["sequence 0, position 7", "was cut"]),
 }  # fmt: skip
 
@@ -295,13 +295,13 @@ PARAMETERS = {
     "outside": ["shared", None],
     "scheme": ["IOB3", 3],
     "token_parts": ["inside", ["middle"], iter(["inside"]), 3],
-    "constraints": [{"min_length": 2}, SegmentConstraints(min_length=0),
-                    SegmentConstraints(min_length={"PER": 1.5}),
-                    SegmentConstraints(forbidden=["PER"]), SegmentConstraints(forbidden="PER"),
-                    SegmentConstraints(forbidden=[("PER", ["LOC"])]),
-                    SegmentConstraints(forbidden=[(None, "LOC")]),
-                    SegmentConstraints(forbidden=iter([("PER", "PER")])),
-                    SegmentConstraints(too_long="cut")],
+    "limits": [{"min_length": 2}, SegmentLimits(min_length=0),
+                    SegmentLimits(min_length={"PER": 1.5}),
+                    SegmentLimits(forbidden=["PER"]), SegmentLimits(forbidden="PER"),
+                    SegmentLimits(forbidden=[("PER", ["LOC"])]),
+                    SegmentLimits(forbidden=[(None, "LOC")]),
+                    SegmentLimits(forbidden=iter([("PER", "PER")])),
+                    SegmentLimits(too_long="cut")],
 }  # fmt: skip
 
 
@@ -309,7 +309,7 @@ PARAMETERS = {
     ("name", "value"), [(n, v) for n, values in PARAMETERS.items() for v in values], ids=stable
 )
 def test_bad_parameters_are_refused_by_name(name, value):
-    nested = {"constraints": "constraints|min_length|forbidden|too_long", "scheme": "scheme"}
+    nested = {"limits": "limits|min_length|forbidden|too_long", "scheme": "scheme"}
     with pytest.raises((TypeError, ValueError, IndexError), match=nested.get(name, name)):
         model(**{name: value}).fit(X, TAGS)
 
@@ -328,11 +328,11 @@ def test_functions_of_lengths_get_all_lengths_at_once():
 
 
 def test_labels_that_a_part_of_the_data_lacks_are_left_out():
-    limits = SegmentConstraints(
+    limits = SegmentLimits(
         min_length={"ORG": 2, "PER": 1}, forbidden=[("ORG", "PER"), ("PER", "ORG")]
     )
     more = {"loss": "softmax_margin", "cost": {"PER": 2.0}}
-    fitted = model(max_length={"ORG": 7, "PER": 2}, constraints=limits, **more)
+    fitted = model(max_length={"ORG": 7, "PER": 2}, limits=limits, **more)
     assert fitted.fit(X, TAGS).max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
 
 
@@ -343,7 +343,7 @@ def test_a_dict_that_names_no_label_at_all_is_told():
         fitted = model(max_length={"per": 7, "org": 2}).fit(X, TAGS)
     assert fitted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
     with pytest.warns(UserWarning, match="min_length names none of the labels of y"):
-        model(constraints=SegmentConstraints(min_length={"loc": 1})).fit(X, TAGS)
+        model(limits=SegmentLimits(min_length={"loc": 1})).fit(X, TAGS)
 
 
 @pytest.mark.parametrize("limits", [
@@ -374,8 +374,8 @@ def test_long_lengths_are_told_what_to_give_instead():
 @pytest.mark.parametrize("scheme", ["IOB2", "runs"])
 def test_limits_name_labels_as_they_are_told_from_others(scheme):
     spans = [[(i, j, {"PER": 1, "LOC": "2"}[k]) for i, j, k in one] for one in SPANS]
-    limits = SegmentConstraints(min_length={1: 1}, forbidden=[("1", 2)])
-    fitted = model(max_length={"1": 6, 2: 7}, constraints=limits, scheme=scheme)
+    limits = SegmentLimits(min_length={1: 1}, forbidden=[("1", 2)])
+    fitted = model(max_length={"1": 6, 2: 7}, limits=limits, scheme=scheme)
     if scheme == "runs":
         with pytest.warns(UserWarning, match="max_length names none"):
             fitted.fit(X, spans)
@@ -397,8 +397,8 @@ def test_what_is_unknown_counts_as_an_error_and_has_no_probability():
 
 
 def test_forbidden_steps_have_no_weight():
-    limits = SegmentConstraints(forbidden=[("LOC", "PER"), ("PER", "LOC")])
-    fitted = model(constraints=limits).fit(X, TAGS)
+    limits = SegmentLimits(forbidden=[("LOC", "PER"), ("PER", "LOC")])
+    fitted = model(limits=limits).fit(X, TAGS)
     steps = [("LOC", "PER"), ("PER", "LOC")]
     assert all(fitted.transition_features_[step] == -np.inf for step in steps)
     assert np.isinf(fitted.transitions_).sum() == 2
@@ -410,14 +410,14 @@ def test_grid_search_over_lengths_penalties_and_constraints():
         "max_length": [None, 4, {"PER": 3, "LOC": 4}],
         "c2": [0.1, 1.0],
         "outside": ["single", "long"],
-        "constraints": [None, SegmentConstraints(forbidden=[("LOC", "LOC")])],
+        "limits": [None, SegmentLimits(forbidden=[("LOC", "LOC")])],
     }
-    search = GridSearchCV(model(constraints=SPLIT), grid, cv=2, error_score="raise")
+    search = GridSearchCV(model(limits=SPLIT), grid, cv=2, error_score="raise")
     search.fit(X, TAGS)
     assert len(search.cv_results_["params"]) == 24
     assert search.best_estimator_.predict(X) == search.predict(X)
-    nested = {"constraints__too_long": ["raise", "split"]}
-    GridSearchCV(model(constraints=SPLIT), nested, cv=2, error_score="raise").fit(X, SPANS)
+    nested = {"limits__too_long": ["raise", "split"]}
+    GridSearchCV(model(limits=SPLIT), nested, cv=2, error_score="raise").fit(X, SPANS)
 
 
 def test_cross_validation_takes_segments_and_pipelines():
@@ -435,7 +435,7 @@ def test_sequences_without_any_segments_are_learned_and_scored():
     fitted = model().fit(X[:2], [[], []])
     assert fitted.predict(X[:1]) == [["O"] * 8] and fitted.scheme_ == "IOB2"
     spans = [[], [], [(0, 1, "PER")], [(0, 2, "PER")]]
-    scores = cross_val_score(model(constraints=SPLIT), X[:4], spans, cv=2, error_score="raise")
+    scores = cross_val_score(model(limits=SPLIT), X[:4], spans, cv=2, error_score="raise")
     assert 0.0 <= scores[0] <= 1.0 and scores[1] == 6 / 9  # all outside, learned from none
     runs = model(scheme="runs").fit(X, RUNS)
     found = runs.predict_segments(X[2:3])
@@ -457,10 +457,8 @@ def test_early_stopping_scores_tags_and_segments(y):
 @pytest.mark.parametrize("data", ["dicts", "everything"])
 def test_models_come_back_from_files_and_pickles(data, tmp_path):
     features = X if data == "dicts" else with_segments(with_transitions())
-    limits = SegmentConstraints(forbidden=[("LOC", "LOC")], min_length={"PER": 1})
-    fitted = model(max_length={"LOC": 4}, constraints=limits, length=["poisson"]).fit(
-        features, TAGS
-    )
+    limits = SegmentLimits(forbidden=[("LOC", "LOC")], min_length={"PER": 1})
+    fitted = model(max_length={"LOC": 4}, limits=limits, length=["poisson"]).fit(features, TAGS)
     save(fitted, tmp_path / "model")
     others = [
         pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), loads(dumps(fitted)),

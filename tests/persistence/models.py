@@ -13,8 +13,8 @@ from crfkit import (
     CRFClassifierCV,
     MaxMarginCRF,
     PackedSequences,
-    SegmentConstraints,
     SegmentFeatures,
+    SegmentLimits,
     SemiMarkovCRF,
     SequenceVectorizer,
     StructuredPerceptron,
@@ -93,8 +93,8 @@ def of_segments():
     starts, stops, row = np.array([(0, 2, 1), (1, 4, 0), (5, 7, 1), (8, 9, 2), (9, 12, 0)]).T
     rows = SequenceVectorizer().fit_transform([[{"text": "ab"}, {"text": "c"}, {"n": 2.5}]])
     data = data.with_segments(PackedSegments(rows, data.offsets, starts, stops, row))
-    limits = SegmentConstraints(forbidden=[("A", "A")], min_length={"A": 2})
-    model = SemiMarkovCRF(c2=0.3, solver=LBFGS(tol=1e-3), outside="long", constraints=limits)
+    limits = SegmentLimits(forbidden=[("A", "A")], min_length={"A": 2})
+    model = SemiMarkovCRF(c2=0.3, solver=LBFGS(tol=1e-3), outside="long", limits=limits)
     y = [[(0, 2, "A"), (3, 4, ("B", 1))], [(0, 2, "A")], [(2, 5, "A")]]
     return {"model": model.fit(data, y), "data": data}
 

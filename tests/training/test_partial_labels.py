@@ -125,8 +125,8 @@ def test_early_stopping_holds_labels_out_that_are_known_in_part(drawn):
     X, y, known = drawn
     part = hidden(y, known)
     for scoring in ("accuracy", "flat_f1_macro"):
-        rules = EarlyStopping(scoring=scoring, patience=2)
-        model = CRFClassifier(early_stopping=rules, validation_fraction=0.5, random_state=0)
+        rules = EarlyStopping(scoring=scoring, patience=2, validation_fraction=0.5)
+        model = CRFClassifier(early_stopping=rules, random_state=0)
         model.fit(X, part)
         assert model.best_score_ > 0.0
         model.fit(X, y, X_val=X, y_val=part)

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from crfkit import UNLABELED, SegmentConstraints, SemiMarkovCRF
+from crfkit import UNLABELED, SegmentLimits, SemiMarkovCRF
 from crfkit.labels.segmentation import read_segments
 from crfkit.metrics import segment_f1_score
 from tests.estimators.segmentations import X as SENTENCES
@@ -23,9 +23,7 @@ PARTS = [
 OPTIONS = {
     "single": {},
     "long": {"outside": "long"},
-    "limits": {
-        "constraints": SegmentConstraints(min_length={"PER": 2}, forbidden=[("LOC", "PER")])
-    },
+    "limits": {"limits": SegmentLimits(min_length={"PER": 2}, forbidden=[("LOC", "PER")])},
 }
 
 
