@@ -159,8 +159,8 @@ def fit(model: Model, train: Task, test: Task, **params: Any) -> dict[str, float
 
 def segments_of(fitted: Any, X: PackedSequences) -> list[list[Segment]]:
     """Return the segments that a model predicts."""
-    if hasattr(fitted, "predict_segments"):
-        return [[tuple(segment) for segment in one] for one in fitted.predict_segments(X)]
+    if hasattr(fitted, "predict_spans"):
+        return [[tuple(segment) for segment in one] for one in fitted.predict_spans(X)]
     return _segment_data.from_tags(fitted.predict(X))
 
 

@@ -147,7 +147,7 @@ def _labels_of_tokens(crf: Any, X: Any, tags: Any) -> Any:
     if getattr(crf, "scheme_", RUNS) == RUNS:
         return tags
     labels = [["O"] * len(sequence) for sequence in tags]
-    for row, segments in zip(labels, crf.predict_segments(X), strict=True):
+    for row, segments in zip(labels, crf.predict_spans(X), strict=True):
         for start, stop, label in segments:
             row[start:stop] = [label] * (stop - start)
     return labels

@@ -59,7 +59,7 @@ from crfkit.training.partial_fit import learn_batch
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
     "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
-    "likely_segments": "SemiMarkovCRF", "predict_segment_proba": "SemiMarkovCRF",
+    "likely_spans": "SemiMarkovCRF", "predict_span_proba": "SemiMarkovCRF",
 }  # fmt: skip
 _DERIVED = ("_fitted_model", "_matching_names", "_shortcut")
 # What labels one sequence, beside the weights.

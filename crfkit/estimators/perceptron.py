@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._types import FloatArray
-from crfkit.estimators import _questions
+from crfkit.estimators import _labelings, _spans
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_votes
 from crfkit.estimators.base import LinearClassifier
@@ -151,8 +151,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     n_jobs: int | None = None
     verbose: int = 0
 
-    predict_segments = if_segments(_questions.predict_segments)
-    predict_n_best = if_segments(_questions.predict_n_best)
+    predict_spans = if_segments(_spans.predict_spans)
+    predict_n_best = if_segments(_labelings.predict_n_best)
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _questions, _views
+from crfkit.estimators import _labelings, _questions, _spans, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
@@ -139,7 +139,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     names no other, and one looks like a slip for a label of the data).
 
     Where labels do not tell where segments of one label touch ("runs", "IO"), the longest ones are
-    learned. Predictions may have two side by side, which `predict_segments` tells apart, and
+    learned. Predictions may have two side by side, which `predict_spans` tells apart, and
     `predict` does not.
 
     Token weights as in :class:`crfkit.losses.LogLoss`: what is learned of a token is its label, and
@@ -152,7 +152,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     >>> X = [[{"w": w} for w in "I saw New York".split()], [{"w": w} for w in "Ann left".split()]]
     >>> y = [["O", "O", "B-LOC", "I-LOC"], ["B-PER", "O"]]
     >>> model = SemiMarkovCRF(c2=0.1).fit(X, y)
-    >>> model.predict_segments(X)
+    >>> model.predict_spans(X)
     [[Segment(start=2, stop=4, label='LOC')], [Segment(start=0, stop=1, label='PER')]]
     >>> model.max_lengths_
     {'LOC': 2, 'O': 1, 'PER': 1}
@@ -189,10 +189,10 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     predict_proba = _questions.predict_proba
     predict_marginals = _questions.predict_marginals
     sequence_log_proba = _questions.sequence_log_proba
-    predict_segments = _questions.predict_segments
-    predict_n_best = _questions.predict_n_best
-    predict_segment_proba = _questions.predict_segment_proba
-    likely_segments = _questions.likely_segments
+    predict_spans = _spans.predict_spans
+    predict_n_best = _labelings.predict_n_best
+    predict_span_proba = _spans.predict_span_proba
+    likely_spans = _spans.likely_spans
     expected_lengths = _questions.expected_lengths
     length_distribution = _views.length_distribution
 

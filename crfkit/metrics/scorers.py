@@ -50,7 +50,7 @@ class SegmentScorer:
         truth = as_lists(y, "y")
         listed = holds_segments(truth)
         if listed and scheme is not None:
-            return self._score(truth, last.predict_segments(X))
+            return self._score(truth, last.predict_spans(X))
         predicted = last.predict(X) if predicted is None else predicted
         if scheme != RUNS:
             known = flatten([] if listed else truth, "y").labels

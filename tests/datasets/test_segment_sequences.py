@@ -164,5 +164,5 @@ def test_a_model_of_segments_makes_use_of_the_dictionary_as_tags_cannot():
     union = make_sequence_union(TemplateFeatures(tokens, columns=["w"]), whole)
     X = union.fit_transform(data.X)
     semi = SemiMarkovCRF(c2=0.3).fit(X[train], data.segments[train])
-    segments = semi.predict_segments(X[test])
+    segments = semi.predict_spans(X[test])
     assert f1(data.segments[test], segments) >= f1(data.segments[test], tags) + 0.05

@@ -69,7 +69,7 @@ def test_all_questions_take_tokens():
     assert np.all(crf.sequence_log_proba(X, y) < 0)
     assert ("w=the", "D") in crf.state_features_
     semi = SemiMarkovCRF(features=TEMPLATES).fit(X, y)
-    assert semi.predict_segments(X)[0] == [(0, 1, "D"), (1, 2, "N")]
+    assert semi.predict_spans(X)[0] == [(0, 1, "D"), (1, 2, "N")]
     assert len(semi.predict_n_best(X, 2)[1]) == 2
     assert CRFClassifier(features=TEMPLATES).count_parameters(X, y).total == crf.n_parameters_
 

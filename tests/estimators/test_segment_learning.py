@@ -87,7 +87,7 @@ def test_segments_are_learned_and_found_in_new_sentences(name):
     X_new, y_new = sentences(1, 12)
     model = clone(MODELS[name]).fit(X, y)
     tags = model.predict(X_new)
-    assert [[tuple(s) for s in one] for one in model.predict_segments(X_new)] == spans_of(tags)
+    assert [[tuple(s) for s in one] for one in model.predict_spans(X_new)] == spans_of(tags)
     assert model.score(X, y) > 0.9
     assert model.score(X_new, y_new) > 0.75
     assert model.score(X_new, spans_of(y_new)) == model.score(X_new, y_new)
@@ -122,7 +122,7 @@ def test_models_of_segments_can_be_kept(name, tmp_path):
     model = clone(MODELS[name]).fit(X, y)
     model.save(tmp_path / "model.crfkit")
     for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.crfkit")):
-        assert again.predict_segments(X) == model.predict_segments(X)
+        assert again.predict_spans(X) == model.predict_spans(X)
         assert again.predict_n_best(X[:3], 2) == model.predict_n_best(X[:3], 2)
 
 
@@ -154,7 +154,7 @@ def test_a_fit_to_tokens_forgets_the_one_to_segments(kind):
 def test_models_of_tokens_have_no_segments(kind):
     X, y = sentences(0)
     model = kind().fit(X, y)
-    for name in ("predict_segments", "predict_n_best", "length_distribution"):
+    for name in ("predict_spans", "predict_n_best", "length_distribution"):
         assert not hasattr(model, name)
         with pytest.raises(AttributeError) as error:
             getattr(model, name)
@@ -163,7 +163,7 @@ def test_models_of_tokens_have_no_segments(kind):
         with pytest.raises(AttributeError, match=r"of tokens, .*fit one with structure=Segments\("):
             getattr(model, name)
     for other in (model, kind(structure=Segments()).fit(X, y)):
-        for name in ("expected_lengths", "likely_segments", "predict_segment_proba"):
+        for name in ("expected_lengths", "likely_spans", "predict_span_proba"):
             with pytest.raises(AttributeError, match=f"has no probabilities, so no {name}: use"):
                 getattr(other, name)
 
@@ -172,16 +172,16 @@ def test_models_of_tokens_have_no_segments(kind):
 def test_predictions_are_those_of_the_fit_whatever_the_structure_is_by_now(kind):
     X, y = sentences(0)
     model = kind(structure=Segments()).fit(X, y)
-    expected = model.predict(X), model.predict_segments(X), model.score(X, spans_of(y))
+    expected = model.predict(X), model.predict_spans(X), model.score(X, spans_of(y))
     model.set_params(structure="chain")
-    assert (model.predict(X), model.predict_segments(X), model.score(X, spans_of(y))) == expected
+    assert (model.predict(X), model.predict_spans(X), model.score(X, spans_of(y))) == expected
     with pytest.raises(ValueError, match="learned those of segments: use warm_start=False"):
         model.set_params(warm_start=True).fit(X, y)
     chain = kind().fit(X, y)
     before = chain.predict(X)
     chain.set_params(structure=Segments())
-    assert chain.predict(X) == before and not hasattr(chain, "predict_segments")
-    assert hasattr(kind(structure=Segments()), "predict_segments")
+    assert chain.predict(X) == before and not hasattr(chain, "predict_spans")
+    assert hasattr(kind(structure=Segments()), "predict_spans")
 
 
 def test_batches_are_not_learned_by_a_model_of_segments():
@@ -198,7 +198,7 @@ def test_constraints_hold(kind):
     cut = SegmentLimits(too_long="split")
     model = kind(structure=Segments(max_length=2, limits=cut))
     assert max(model.fit(X, y).max_lengths_.values()) == 2
-    for one in model.predict_segments(sentences(1)[0]):
+    for one in model.predict_spans(sentences(1)[0]):
         assert all(segment.stop - segment.start <= 2 for segment in one)
     model.set_params(structure__max_length=None, structure__limits=limits)
     kept = [
@@ -206,7 +206,7 @@ def test_constraints_hold(kind):
         if not any(a[2] == "LOC" and a[1] == b[0] for a, b in zip(one, one[1:], strict=False))
     ]  # fmt: skip
     model.fit([X[i] for i in kept], [y[i] for i in kept])
-    for one in model.predict_segments(sentences(1)[0]):
+    for one in model.predict_spans(sentences(1)[0]):
         for a, b in zip(one, one[1:], strict=False):
             assert not (a.label == "LOC" and a.stop == b.start)
 
@@ -219,7 +219,7 @@ def test_parameters_of_segments_can_be_searched():
     ).fit(X, y)  # fmt: skip
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ > 0.9
-    assert search.best_estimator_.predict_segments(X[:1])
+    assert search.best_estimator_.predict_spans(X[:1])
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_the_best_segmentations_have_the_largest_probabilities(outside):
         levels = [level for level, _ in found]
         assert levels == sorted(levels, reverse=True)
         np.testing.assert_allclose(np.exp(levels).sum(), 1.0, rtol=1e-10)
-        assert found[0][1] == model.predict_segments([tokens])[0]
+        assert found[0][1] == model.predict_spans([tokens])[0]
         for level, segments in found[:5]:
             at_least = model.sequence_log_proba([tokens], [segments])[0]
             assert level <= at_least + 1e-9

@@ -55,7 +55,7 @@ def test_probabilities_of_segments_are_those_of_enumeration(model):
                 totals[segment] += share
         segments.append(list(totals)[::-1])
         expected.append([totals[segment] for segment in segments[-1]])
-    found = model.predict_segment_proba(SHORT, segments)
+    found = model.predict_span_proba(SHORT, segments)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
@@ -80,9 +80,9 @@ def test_every_weight_counts_in_predictions(outside, scale):
         for path, share in zip(paths, shares, strict=True):
             for segment in path:
                 totals[segment] += share
-        (found,) = changed.predict_segment_proba(one, [list(totals)])
+        (found,) = changed.predict_span_proba(one, [list(totals)])
         np.testing.assert_allclose(found, list(totals.values()), rtol=1e-8, atol=1e-12)
-        (best,) = changed.predict_segments(one)
+        (best,) = changed.predict_spans(one)
         assert [tuple(segment) for segment in best] == inside(paths[int(np.argmax(shares))])
         (listed,) = changed.predict_n_best(one, 5)
         levels = np.exp([level for level, _ in listed])
@@ -93,7 +93,7 @@ def test_the_best_segmentation_is_that_of_enumeration(model):
     for tokens in SHORT:
         paths, shares = enumerated(model, tokens)
         best = inside(paths[int(np.argmax(shares))])
-        (found,), (proba,) = model.predict_segments([tokens]), model.predict_segment_proba([tokens])
+        (found,), (proba,) = model.predict_spans([tokens]), model.predict_span_proba([tokens])
         assert [tuple(segment) for segment in found] == best
         assert len(proba) == len(found)
 
@@ -109,8 +109,8 @@ def test_probabilities_of_tokens_are_those_of_enumeration(model):
 
 
 @pytest.mark.parametrize("threshold", [0.02, 0.3, 1.0])
-def test_likely_segments_are_all_that_reach_the_threshold(model, threshold):
-    found = model.likely_segments(SHORT, threshold=threshold)
+def test_likely_spans_are_all_that_reach_the_threshold(model, threshold):
+    found = model.likely_spans(SHORT, threshold=threshold)
     order = model.classes_.tolist().index
     for tokens, ours in zip(SHORT, found, strict=True):
         totals = collections.Counter()
@@ -123,9 +123,9 @@ def test_likely_segments_are_all_that_reach_the_threshold(model, threshold):
         )
 
 
-def test_the_probabilities_of_likely_segments_can_be_asked_for(model):
-    likely = model.likely_segments(X, threshold=0.1)
-    found = model.predict_segment_proba(X, likely)
+def test_the_probabilities_of_likely_spans_can_be_asked_for(model):
+    likely = model.likely_spans(X, threshold=0.1)
+    found = model.predict_span_proba(X, likely)
     expected = [[one.probability for one in segments] for segments in likely]
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
@@ -133,7 +133,7 @@ def test_the_probabilities_of_likely_segments_can_be_asked_for(model):
 
 def test_pipelines_are_asked_step_by_step():
     pipeline = make_pipeline(SequenceVectorizer(), fit()).fit(X, TAGS)
-    found = pipeline[-1].predict_segments(pipeline[:-1].transform(X))
+    found = pipeline[-1].predict_spans(pipeline[:-1].transform(X))
     assert [[tuple(one) for one in segments] for segments in found] == SPANS
 
 
@@ -161,8 +161,8 @@ def test_given_segments_are_conditioned_on(model):
     known = [[(0, 1, "PER"), Segment(2, 3, "LOC")], [(1, 3, "O")], [(2, 3, "PER")], [], []]
     asked = [[(1, 2, "PER"), (0, 1, "PER")], [(0, 1, "PER")], [(0, 2, "PER"), (0, 3, "PER")],
              [(0, 2, "LOC")], []]  # fmt: skip
-    found = model.predict_segment_proba(SHORT, asked, fixed=known)
-    best = model.predict_segments(SHORT, fixed=known)
+    found = model.predict_span_proba(SHORT, asked, fixed=known)
+    best = model.predict_spans(SHORT, fixed=known)
     for tokens, fixed, segments, ours, one in zip(SHORT, known, asked, found, best, strict=True):
         wanted = [tuple(s) for s in fixed]
         pairs = [
@@ -197,7 +197,7 @@ BAD_FIXED = {
 @pytest.mark.parametrize("case", BAD_FIXED)
 def test_fixed_segments_that_cannot_be_are_refused(model, case):
     fixed, part = BAD_FIXED[case]
-    for call in (model.predict_segments, model.predict_segment_proba):
+    for call in (model.predict_spans, model.predict_span_proba):
         with pytest.raises(ValueError) as info:
             call([X[1]], fixed=fixed)
         assert part in str(info.value)
@@ -205,24 +205,24 @@ def test_fixed_segments_that_cannot_be_are_refused(model, case):
 
 def test_what_the_model_cannot_have_has_the_probability_0(model):
     segments = [(0, 4, "PER"), (0, 1, "ORG"), (0, 2, "PER"), (0, 2, "O")]
-    (found,) = model.predict_segment_proba([X[1]], [segments])
+    (found,) = model.predict_span_proba([X[1]], [segments])
     expected = [found[0] == 0.0, found[1] == 0.0, found[2] > 0.0]
     assert all(expected) and (found[3] > 0.0) == (model.outside == "long")
-    with pytest.raises(ValueError, match="sequence 0 of segments: .* is not within the 4"):
-        model.predict_segment_proba([X[1]], [[(2, 5, "PER")]])
+    with pytest.raises(ValueError, match="sequence 0 of spans: .* is not within the 4"):
+        model.predict_span_proba([X[1]], [[(2, 5, "PER")]])
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan"), "0.5", True])
 def test_a_threshold_is_a_probability_above_0(model, threshold):
     with pytest.raises((TypeError, ValueError), match="threshold="):
-        model.likely_segments(SHORT, threshold=threshold)
+        model.likely_spans(SHORT, threshold=threshold)
 
 
 def test_no_sequences_have_no_segments(model):
-    assert model.predict_segments([]) == [] == model.likely_segments([])
-    assert model.predict_segment_proba([]) == []
+    assert model.predict_spans([]) == [] == model.likely_spans([])
+    assert model.predict_span_proba([]) == []
     np.testing.assert_array_equal(model.expected_lengths([]), 0.0)
-    assert model.predict_segments([[], X[2][:0]]) == [[], []] == model.likely_segments([[], []])
+    assert model.predict_spans([[], X[2][:0]]) == [[], []] == model.likely_spans([[], []])
 
 
 def test_log_probabilities_are_those_of_the_segmentations_that_labels_stand_for(model):
@@ -292,12 +292,12 @@ def test_everything_is_bit_equal_for_any_number_of_threads(model, monkeypatch):
     for n_jobs in (1, 2, 4):
         monkeypatch.setattr(fitted_model, "LEAST_CHUNK", 3 * n_jobs)
         monkeypatch.setattr(model, "n_jobs", n_jobs)
-        segments = model.predict_segments(sequences)
+        segments = model.predict_spans(sequences)
         found.append(
             (
                 segments,
-                [row.tobytes() for row in model.predict_segment_proba(sequences)],
-                model.likely_segments(sequences, threshold=0.1),
+                [row.tobytes() for row in model.predict_span_proba(sequences)],
+                model.likely_spans(sequences, threshold=0.1),
                 model.expected_lengths(sequences).tobytes(),
                 model.sequence_log_proba(sequences, segments).tobytes(),
                 [row.tobytes() for row in model.predict_proba(sequences)],
@@ -331,10 +331,10 @@ def test_weights_of_any_size_give_probabilities(model, scale):
         setattr(changed, name, scale * getattr(model, name))
     for tokens in SHORT:
         paths, shares = enumerated(changed, tokens)
-        found = changed.likely_segments([tokens], threshold=0.9)[0]
+        found = changed.likely_spans([tokens], threshold=0.9)[0]
         best = paths[int(np.argmax(shares))]
         assert [one[:3] for one in found] == (inside(best) if max(shares) > 0.9 else [])
-        segments = [tuple(one) for one in changed.predict_segments([tokens])[0]]
+        segments = [tuple(one) for one in changed.predict_spans([tokens])[0]]
         assert shares.max() == shares[[inside(path) == segments for path in paths]].max()
 
 
@@ -361,15 +361,15 @@ def limited():
 def test_fixed_segments_that_the_limits_forbid_are_told_as_such(limited, case):
     fixed, words = IMPOSSIBLE[case]
     tokens = [{"w": "a"}] * 6
-    for call in (limited.predict_segments, limited.predict_segment_proba):
+    for call in (limited.predict_spans, limited.predict_span_proba):
         with pytest.raises(ValueError) as info:
             call([tokens, tokens], fixed=[[], fixed])
         assert words in str(info.value)
-    assert limited.predict_segments([tokens], fixed=[[(0, 2, "LOC")]])[0][0][:2] == (0, 2)
+    assert limited.predict_spans([tokens], fixed=[[(0, 2, "LOC")]])[0][0][:2] == (0, 2)
 
 
 @pytest.mark.parametrize(
-    "ask", ["predict", "predict_segments", "predict_proba", "likely_segments", "expected_lengths"]
+    "ask", ["predict", "predict_spans", "predict_proba", "likely_spans", "expected_lengths"]
 )
 def test_a_sequence_that_the_limits_leave_nothing_is_told_why(limited, ask):
     changed = copy.copy(limited)
@@ -413,13 +413,13 @@ def test_predictions_keep_to_the_constraints(constrained, sentences):
     sequences = [[{"w": word} for word in sentence] for sentence in sentences]
     limits, most = constrained.limits, constrained.max_lengths_
     least = limits.min_length
-    likely = constrained.likely_segments(sequences, threshold=0.05)
-    for segments, others in zip(constrained.predict_segments(sequences), likely, strict=True):
+    likely = constrained.likely_spans(sequences, threshold=0.05)
+    for segments, others in zip(constrained.predict_spans(sequences), likely, strict=True):
         for start, stop, label in (*segments, *(one[:3] for one in others)):
             shortest = least.get(label, 1) if isinstance(least, dict) else least
             assert shortest <= stop - start <= most[label]
     for row, segments in zip(
-        constrained.predict(sequences), constrained.predict_segments(sequences), strict=True
+        constrained.predict(sequences), constrained.predict_spans(sequences), strict=True
     ):
         starts = {segment.start for segment in segments}
         labels = [tag[2:] or "O" for tag in row]

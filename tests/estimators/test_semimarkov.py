@@ -153,8 +153,8 @@ def test_tags_spans_and_segments_give_the_same_model():
         np.testing.assert_array_equal(fits[0].coef_.toarray(), other.coef_.toarray())
         assert other.predict(X) == fits[0].predict(X) and other.scheme_ == "IOB2"
     assert fits[0].predict(X) == TAGS
-    assert [[tuple(s) for s in row] for row in fits[0].predict_segments(X)] == SPANS
-    again = model().fit(X, fits[0].predict_segments(X))
+    assert [[tuple(s) for s in row] for row in fits[0].predict_spans(X)] == SPANS
+    again = model().fit(X, fits[0].predict_spans(X))
     np.testing.assert_array_equal(again.coef_.toarray(), fits[0].coef_.toarray())
 
 
@@ -170,9 +170,7 @@ def test_the_score_takes_tags_and_segments():
 def test_right_segments_are_right_in_any_tags():
     y = [[tag.replace("B-", "I-") for tag in row] for row in TAGS[:4]]
     fitted = model(scheme="conll").fit(X[:4], y)
-    assert fitted.predict_segments(X[:4]) == model(scheme="IOB2").fit(X, TAGS).predict_segments(
-        X[:4]
-    )
+    assert fitted.predict_spans(X[:4]) == model(scheme="IOB2").fit(X, TAGS).predict_spans(X[:4])
     assert fitted.score(X[:4], y) == fitted.score(X[:4], TAGS[:4]) == 1.0
     assert fitted.score(X[:1], [["X", *y[0][1:]]]) < 1.0
 
@@ -182,7 +180,7 @@ def test_labels_of_segments_may_be_no_strings():
     fitted = model().fit(X, y)
     assert fitted.classes_.tolist() == [1, 2, "O"]
     assert fitted.predict(X)[1] == ["B-1", "I-1", "O", "B-2"]
-    assert [[tuple(s) for s in row] for row in fitted.predict_segments(X)] == y
+    assert [[tuple(s) for s in row] for row in fitted.predict_spans(X)] == y
     assert fitted.score(X, y) == fitted.score(X, fitted.predict(X)) == 1.0
     np.testing.assert_array_equal(
         fitted.sequence_log_proba(X, y), fitted.sequence_log_proba(X, fitted.predict(X))
@@ -192,7 +190,7 @@ def test_labels_of_segments_may_be_no_strings():
 def test_runs_are_predicted_as_labels_and_as_segments():
     fitted = model().fit(X, RUNS)
     assert fitted.scheme_ == "runs" and fitted.predict(X) == RUNS
-    segments = fitted.predict_segments(X[1:3])
+    segments = fitted.predict_spans(X[1:3])
     assert segments == [[(0, 2, "P"), (3, 4, "L")], []]
     assert fitted.max_lengths_ == {"L": 3, "O": 1, "P": 3}
 
@@ -217,7 +215,7 @@ def test_tokens_outside_are_segments_of_one_token_or_of_many(outside):
     longer = [[{"w": "the"}] * 7]
     assert np.isfinite(fitted.sequence_log_proba(longer, [["O"] * 7])).all()
     (found,) = fitted.sequence_log_proba([X[0][:2]], [["O", "O"]])
-    together, _ = fitted.predict_segment_proba([X[0][:2]] * 2, [[(0, 2, "O")], []])
+    together, _ = fitted.predict_span_proba([X[0][:2]] * 2, [[(0, 2, "O")], []])
     if outside == "single":
         assert together[0] == 0.0 < np.exp(found)
     else:
@@ -438,7 +436,7 @@ def test_sequences_without_any_segments_are_learned_and_scored():
     scores = cross_val_score(model(limits=SPLIT), X[:4], spans, cv=2, error_score="raise")
     assert 0.0 <= scores[0] <= 1.0 and scores[1] == 6 / 9  # all outside, learned from none
     runs = model(scheme="runs").fit(X, RUNS)
-    found = runs.predict_segments(X[2:3])
+    found = runs.predict_spans(X[2:3])
     assert found == [[]] and np.isfinite(runs.sequence_log_proba(X[2:3], found)).all()
     assert runs.score(X[2:3], [[]]) == 1.0
 
@@ -466,7 +464,7 @@ def test_models_come_back_from_files_and_pickles(data, tmp_path):
     ]  # fmt: skip
     for other in others:
         assert other.predict(features) == fitted.predict(features)
-        assert other.likely_segments(features) == fitted.likely_segments(features)
+        assert other.likely_spans(features) == fitted.likely_spans(features)
         assert other.max_lengths_ == fitted.max_lengths_
         assert repr(other.get_params()) == repr(fitted.get_params())
         assert dict(other.segment_features_) == dict(fitted.segment_features_)
@@ -617,7 +615,7 @@ def test_callbacks_get_a_usable_model_and_tags():
     assert len(inspector.seen) == fitted.n_iter_ + 1
     for _, data, labels, other, predicted in inspector.seen:
         assert labels == TAGS and other.predict(data) == predicted
-    assert inspector.seen[-1][3].predict_segments(X) == fitted.predict_segments(X)
+    assert inspector.seen[-1][3].predict_spans(X) == fitted.predict_spans(X)
 
 
 def test_ctrl_c_keeps_the_weights_reached(monkeypatch):

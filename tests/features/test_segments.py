@@ -700,7 +700,7 @@ def test_a_lexicon_in_a_pipeline_tells_segments_apart():
     wrong = []
     for model in (alone, both):
         model.fit(X, y)
-        found = model[-1].predict_segments(model[:-1].transform(test))
+        found = model[-1].predict_spans(model[:-1].transform(test))
         wrong.append(sum(list(a) != b for a, b in zip(found, truth, strict=True)))
         assert loads(dumps(model)).predict(test) == model.predict(test)
     assert wrong[1] < wrong[0]

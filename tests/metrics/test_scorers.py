@@ -144,7 +144,7 @@ class Recorder(SemiMarkovCRF):
     def __init__(self, segments=None, labels=None, scheme_="runs"):
         self.segments, self.labels, self.scheme_ = segments, labels, scheme_
 
-    def predict_segments(self, X):
+    def predict_spans(self, X):
         return self.segments
 
     def predict(self, X):
@@ -164,9 +164,7 @@ def test_grid_search_over_segments_takes_labels_in_every_form(form, piped):
     assert search.best_params_[next(iter(grid))] == 0.1
     best = search.best_estimator_
     found = (
-        best[-1].predict_segments(best[:-1].transform(WORDS))
-        if piped
-        else best.predict_segments(WORDS)
+        best[-1].predict_spans(best[:-1].transform(WORDS)) if piped else best.predict_spans(WORDS)
     )
     expected = segment_f1_score(FORMS["segments"], found)
     # A search is an estimator too: what it found is asked.

@@ -133,7 +133,7 @@ def test_known_segments_teach_more_than_none_and_than_all_others_being_outside()
     one = [each if s < 10 else [each[s % 2]] for s, each in enumerate(spans)]
     open_ = [each if s < 10 else [*each, UNLABELED] for s, each in enumerate(one)]
     scores = [
-        segment_f1_score(expected, SemiMarkovCRF(max_length=3).fit(X, y).predict_segments(new))
+        segment_f1_score(expected, SemiMarkovCRF(max_length=3).fit(X, y).predict_spans(new))
         for X, y in [(tokens[:10], spans[:10]), (tokens, one), (tokens, open_)]
     ]  # fmt: skip
     assert scores[2] > max(scores[:2]) + 0.1

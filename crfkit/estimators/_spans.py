@@ -1,0 +1,221 @@
+"""Questions about spans: methods of the estimators that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from crfkit._params import check_number
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IntArray,
+    Potentials,
+    ProbableSegment,
+    Segment,
+)
+from crfkit.data import PackedSequences
+from crfkit.data.labels import iterate_sequences, object_array
+from crfkit.estimators._questions import tokens_of
+from crfkit.inference import ViterbiDecoder
+from crfkit.inference.base import expectations
+from crfkit.inference.constraints import allowed_codes, fixed_codes, with_fixed
+from crfkit.labels.fields import check_apart, read_listed
+from crfkit.labels.schemes import OUTSIDE_LABEL
+from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
+from crfkit.labels.segments import longest
+from crfkit.structures import Structure
+from crfkit.structures.semimarkov import span_probabilities
+
+# Bounds of probabilities are compared with a threshold with this share to spare for rounding.
+SPARE = 1e-6
+
+
+def predict_spans(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segment]]:
+    """Return the segments of the best segmentation, without those of tokens outside.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        As for `predict`, also in what is raised.
+    fixed : iterable of S lists of (start, stop, label), optional
+        Segments that each sequence is known to have. TypeError or ValueError if they are not within
+        it, overlap, are too long or too short, have an unknown label, or leave no segmentation.
+
+    Returns
+    -------
+    list of S lists of Segment
+        First token, the one after the last, label.
+
+    Notes
+    -----
+    A pipeline does not have this method, nor the others here: give the model its `features`, or ask
+    the last step, ``pipeline[-1].predict_spans(pipeline[:-1].transform(X))``.
+    """
+    data = self._pack(X)
+    return segments_of(self, _best_codes(self, data, _fixed(self, fixed, data)), data.offsets)
+
+
+def predict_span_proba(
+    self: Any, X: Any, spans: Any = None, *, fixed: Any = None
+) -> list[FloatArray]:
+    """Return the probabilities of segments.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        As for `predict`.
+    spans : iterable of S lists of (start, stop, label), optional
+        Segments of each sequence, which may overlap, also those of `likely_spans`; those of
+        `predict_spans` if not given.
+    fixed : iterable of S lists of (start, stop, label), optional
+        As for `predict_spans`, also in what is raised: probabilities are those given them.
+
+    Returns
+    -------
+    list of S ndarrays
+        The probability of each segment: that the sequence has it, with these ends. It is 0 for
+        a label that the model does not know, and for a segment longer than it allows.
+    """
+    data = self._pack(X)
+    known = _fixed(self, fixed, data)
+    if spans is None:
+        spans = segments_of(self, _best_codes(self, data, known), data.offsets)
+    runs = _given(self, spans, data.offsets, "spans")
+    found = np.zeros(len(runs.start))
+    most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
+    order = np.argsort(runs.start, kind="stable")
+    order = order[(runs.stop - runs.start <= most[runs.label])[order]]
+    starts = runs.start[order]
+
+    def ask(structure: Structure, potentials: Potentials) -> None:
+        tokens = tokens_of(data, potentials)
+        begin = tokens.start
+        own = order[slice(*np.searchsorted(starts, [begin, tokens.stop]))]
+        part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
+        found[own] = _probabilities(structure, with_fixed(potentials, known[tokens]), part)
+
+    self._ask(data, ask, fixed=known)
+    sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
+    counts = np.bincount(sequence, minlength=len(data))
+    return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
+
+
+def likely_spans(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[ProbableSegment]]:
+    """Return all segments with at least some probability, which may overlap.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        As for `predict`, also in what is raised.
+    threshold : float, default=0.5
+        The least probability, above 0 and at most 1. A small one takes long.
+
+    Returns
+    -------
+    list of S lists of ProbableSegment
+        First token, the one after the last, label, probability: by first tokens, then by those
+        after the last, then in the order of `classes_`. Tokens outside are left out.
+
+    Notes
+    -----
+    A segment is at most as probable as its beginning, its end, and each token within it, so
+    that few are asked for: `1 / threshold` labels at most begin at a token.
+    """
+    check_number("threshold", threshold)
+    if not 0.0 < threshold <= 1.0:
+        raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
+    data = self._pack(X)
+    shown = np.array([label != OUTSIDE_LABEL for label in self.classes_.tolist()], bool)
+
+    def ask(structure: Structure, potentials: Potentials) -> tuple[Segmentation, FloatArray]:
+        runs = _candidates(structure, potentials, threshold * (1.0 - SPARE), shown)
+        proba = _probabilities(structure, potentials, runs)
+        kept, begin = np.flatnonzero(proba >= threshold), tokens_of(data, potentials).start
+        runs = Segmentation(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
+        return runs, proba[kept]
+
+    sequences: list[list[ProbableSegment]] = [[] for _ in range(len(data))]
+    for runs, proba in self._ask(data, ask):
+        placed = zip(_placed(self, runs, data.offsets), proba.tolist(), strict=True)
+        for (s, segment), probability in placed:
+            sequences[s].append(ProbableSegment(*segment, probability))
+    return sequences
+
+
+def _best_codes(estimator: Any, data: PackedSequences, fixed: CodeArray) -> CodeArray:
+    """Return the codes of the best segmentation with those that are fixed."""
+
+    def decode(structure: Structure, potentials: Potentials) -> CodeArray:
+        own = fixed[tokens_of(data, potentials)]
+        allowed = allowed_codes(own, potentials.n_labels)
+        return ViterbiDecoder().decode(structure, potentials, allowed)
+
+    return np.concatenate([np.empty(0, np.int32), *estimator._ask(data, decode, fixed=fixed)])
+
+
+def _fixed(estimator: Any, fixed: Any, data: PackedSequences) -> CodeArray:
+    """Return the code that each token has to have, or what may be there: (N,)."""
+    if fixed is None:
+        return np.full(data.n_tokens, ANY, np.int32)
+    given = _given(estimator, fixed, data.offsets, "fixed")
+    return fixed_codes(estimator, given, data.offsets)
+
+
+def _given(estimator: Any, segments: Any, offsets: IntArray, name: str) -> Segmentation:
+    """Return segments that the user lists, with `UNKNOWN` for labels that are."""
+    sequences = [list(items) for items in iterate_sequences(segments, name)]
+    listed = read_listed(sequences, offsets, name)
+    if name == "fixed":
+        check_apart(listed, offsets, name)
+    coding = estimator._fitted_labels().coding(estimator)
+    labels = coding.places(object_array(listed.labels), estimator.classes_)
+    return Segmentation(listed.start, listed.stop, labels)
+
+
+def segments_of(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Segment]]:
+    """Return codes as the segments of each sequence, without those of tokens outside."""
+    runs = segmentation_of(codes, offsets, len(estimator.classes_))
+    found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
+    for s, segment in _placed(estimator, runs, offsets):
+        if segment.label != OUTSIDE_LABEL:
+            found[s].append(segment)
+    return found
+
+
+def _placed(estimator: Any, runs: Segmentation, offsets: IntArray) -> Iterator[tuple[int, Segment]]:
+    """Yield each run as a segment of its sequence, and the number of that."""
+    classes, begins = estimator.classes_.tolist(), offsets.tolist()
+    sequence = np.searchsorted(offsets, runs.start, side="right") - 1
+    for s, start, stop, k in zip(*(a.tolist() for a in (sequence, *runs)), strict=True):
+        yield s, Segment(start - begins[s], stop - begins[s], classes[k])
+
+
+def _probabilities(structure: Structure, scores: Any, runs: Segmentation) -> FloatArray:
+    """Return the probability of each segment, shape (n,)."""
+    if not len(runs.start):
+        return np.zeros(0)
+    proba = span_probabilities(structure, scores, runs.start, runs.stop)
+    return np.minimum(proba[np.arange(len(runs.start)), runs.label], 1.0)
+
+
+def _candidates(structure: Structure, scores: Any, least: float, shown: BoolArray) -> Segmentation:
+    """Return the segments whose beginning, end and tokens are at least so probable, in order."""
+    size, n_lengths = scores.n_labels, scores.n_lengths
+    likely = expectations(structure, scores)[0].unary >= least
+    on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))
+    start, label = np.nonzero(begins)
+    after = scores.offsets[np.searchsorted(scores.offsets, start, side="right")]
+    found = []
+    for length in range(1, n_lengths + 1):
+        hit = ends[start + length - 1, label]
+        found.append((start[hit], start[hit] + length, label[hit]))
+        goes = np.flatnonzero(start + length < after)
+        goes = goes[on[start[goes] + length, label[goes]]]
+        start, label, after = start[goes], label[goes], after[goes]
+    runs = Segmentation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    order = np.lexsort(runs[::-1])
+    return Segmentation(*(part[order] for part in runs))
