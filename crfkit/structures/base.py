@@ -18,6 +18,8 @@ from crfkit.structures.posterior import Posterior
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from crfkit.structures.copies import LabelCopies
+
     P = TypeVar("P", bound=Potentials, default=Any)
 else:
     from typing import TypeVar
@@ -77,6 +79,7 @@ class Capability(Enum):
     POSTERIOR = "gradients of functions of its marginals"
     CONDITIONALS = "scores of single labels, all others given"
     SHARES = "expected scores of independent labels of tokens"
+    COPIES = "copies of its labels, which rules on whole sequences need"
 
 
 class MissingCapabilityError(ValueError):
@@ -120,10 +123,10 @@ class Structure(ABC, Generic[P]):
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
     methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, `sample`,
-    `entropy`, `span_probabilities` with `likely_spans`, `conditional_scores` with
-    `add_conditional_counts`, `expected_score` with `add_expected_counts`, and `max_by_hamming` with
-    `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
-    finite score.
+    `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`,
+    `conditional_scores` with `add_conditional_counts`, `expected_score` with
+    `add_expected_counts`, and `max_by_hamming` with `path_at_hamming`. Sums and searches raise
+    NoPathError where a sequence has no labeling of finite score.
 
     Attributes
     ----------
@@ -286,6 +289,22 @@ class Structure(ABC, Generic[P]):
         three.
         """
         raise self.lacks(Capability.SPANS, "structure='chain'")
+
+    def with_copies(self, potentials: P, copies: LabelCopies) -> tuple[Structure, Potentials]:
+        """Return the structure over copies of labels, with the scores of these, and its potentials.
+
+        A code ``c`` of it is one of the copy ``c % P``.
+        """
+        raise self.lacks(Capability.COPIES, "a chain, or segments")
+
+    def add_copied_counts(
+        self, potentials: P, copies: LabelCopies, found: Counts, out: Counts
+    ) -> None:
+        """Write weights of the parts of `with_copies` as weights of those of the structure.
+
+        They replace ``out.unary``, and are added to ``out.pair``; the potentials are its own.
+        """
+        raise self.lacks(Capability.COPIES, "a chain, or segments")
 
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None

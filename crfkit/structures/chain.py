@@ -34,6 +34,7 @@ from crfkit.structures.base import (
     too_many_errors,
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
+from crfkit.structures.copies import LabelCopies, add_copies_of_chain, copied_chain
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
@@ -92,6 +93,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
             Capability.SHARES,
+            Capability.COPIES,
         }
     )
 
@@ -225,6 +227,18 @@ class Chain(Structure[ChainPotentials]):
         for s in np.flatnonzero(status == NONE)[:1].tolist():
             raise too_many_errors(potentials, s, errors[s])
         return path
+
+    def with_copies(
+        self, potentials: ChainPotentials, copies: LabelCopies
+    ) -> tuple[Structure, ChainPotentials]:
+        """Return the chain over copies of labels, and its potentials."""
+        return self, copied_chain(potentials, copies)
+
+    def add_copied_counts(
+        self, potentials: ChainPotentials, copies: LabelCopies, found: Counts, out: Counts
+    ) -> None:
+        """Write weights of the parts of `with_copies` as those of labels and transitions."""
+        add_copies_of_chain(copies, found, out)
 
     def posterior(self, potentials: ChainPotentials) -> Posterior:
         """Return the distribution of the label of each token."""

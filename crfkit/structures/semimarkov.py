@@ -39,6 +39,7 @@ from crfkit.structures.base import (
     longest,
     only_found,
 )
+from crfkit.structures.copies import LabelCopies, add_copies_of_segments, copied_segments
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     SegmentPotentials,
@@ -84,6 +85,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
             Capability.POSTERIOR,
             Capability.HESSIAN_PRODUCT,
             Capability.CONDITIONALS,
+            Capability.COPIES,
         }
     )
 
@@ -208,6 +210,18 @@ class SemiMarkov(Structure[SegmentPotentials]):
         lists = PrefixLists(begins, before, ends, inside)
         semimarkov_n_best(segment_arrays(scores), lists, value, codes)
         return only_found(self, potentials, codes, value)
+
+    def with_copies(
+        self, potentials: SegmentPotentials, copies: LabelCopies
+    ) -> tuple[Structure, SegmentPotentials]:
+        """Return the segments of copies of labels, and their potentials with what is added here."""
+        return SemiMarkov(), copied_segments(self.with_offset(potentials), copies)
+
+    def add_copied_counts(
+        self, potentials: SegmentPotentials, copies: LabelCopies, found: Counts, out: Counts
+    ) -> None:
+        """Write weights of the parts of `with_copies` as those of segments of labels."""
+        add_copies_of_segments(potentials, copies, found, out)
 
     def score(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a segmentation of each sequence, shape (S,)."""

@@ -16,6 +16,7 @@ from crfkit.kernels.chain.shares import add_scored_shares, score_scored_shares
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
+from crfkit.structures.copies import LabelCopies
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
 from crfkit.structures.shares import add_share_of_labels, expected_scores
@@ -210,6 +211,20 @@ class SparseChain(Structure[ChainPotentials]):
     ) -> CodeArray:
         """Return the best labels with numbers of wrong ones, as of a dense chain."""
         return Chain().path_at_hamming(self._filled_up(potentials), labels, errors, most)
+
+    def with_copies(
+        self, potentials: ChainPotentials, copies: LabelCopies
+    ) -> tuple[Structure, ChainPotentials]:
+        """Return the dense chain over copies of labels, and its potentials."""
+        return Chain().with_copies(self._filled_up(potentials), copies)
+
+    def add_copied_counts(
+        self, potentials: ChainPotentials, copies: LabelCopies, found: Counts, out: Counts
+    ) -> None:
+        """Write weights of the parts of `with_copies` as those of labels and scored transitions."""
+        dense = Counts(out.unary, np.zeros((1, self.n_labels, self.n_labels)))
+        Chain().add_copied_counts(potentials, copies, found, dense)
+        out.pair[0] += dense.pair[0, self.source, self.target]
 
     def posterior(self, potentials: ChainPotentials) -> Posterior:
         """Return the distribution of the label of each token, as of a dense chain."""

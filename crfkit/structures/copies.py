@@ -1,0 +1,97 @@
+"""Potentials over copies of labels: what a label may follow then depends on more than a label."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from crfkit._types import BoolArray, Counts, FloatArray, IntArray
+from crfkit.structures.potentials import ChainPotentials, SegmentPotentials
+
+
+class LabelCopies(NamedTuple):
+    """Copies of labels, of which only some may follow one another.
+
+    Each has the scores of its label, where it is allowed.
+    """
+
+    label: IntArray  # (P,) which of the K labels each is a copy of, rising
+    steps: BoolArray  # (P, P) whether a copy (axis 1) may follow another (axis 0)
+    first: BoolArray  # (P,) whether it may be the first of a sequence
+    last: BoolArray  # (P,)
+
+
+def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPotentials:
+    """Return the potentials of a dense chain over copies of its labels."""
+    starts, ends = _ends(potentials.offsets)
+    unary = potentials.unary[:, copies.label]
+    unary[starts] += _forbidding(copies.first)
+    unary[ends] += _forbidding(copies.last)
+    pair = potentials.pair[:, copies.label[:, None], copies.label]
+    pair += _forbidding(copies.steps)
+    return potentials._replace(unary=unary, pair=pair)
+
+
+def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> SegmentPotentials:
+    """Return the potentials of segments over copies of their labels."""
+    size, count, rows = potentials.n_labels, len(copies.label), potentials.n_transitions
+    starts, ends = _ends(potentials.offsets)
+    unary = potentials.unary.reshape(-1, 4, size)[:, :, copies.label]
+    unary[starts, 1] += _forbidding(copies.first)
+    unary[ends, 2] += _forbidding(copies.last)
+    tables = potentials.pair[:rows].reshape(-1, size, size)[:, copies.label[:, None], copies.label]
+    tables += _forbidding(copies.steps)
+    tables = tables.reshape(-1, count)
+    pair = np.concatenate([tables, potentials.pair[rows:, copies.label]])
+    unary = unary.reshape(-1, 4 * count)
+    return potentials._replace(unary=unary, pair=pair, n_transitions=len(tables))
+
+
+def add_copies_of_chain(copies: LabelCopies, found: Counts, out: Counts) -> None:
+    """Write weights of the parts of a chain over copies of labels as those of its parts."""
+    present, begins = _runs(copies)
+    out.unary[...] = 0.0
+    out.unary[:, present] = np.add.reduceat(found.unary, begins, axis=1)
+    out.pair[:, present[:, None], present] += _of_pairs(found.pair, begins)
+
+
+def add_copies_of_segments(
+    potentials: SegmentPotentials, copies: LabelCopies, found: Counts, out: Counts
+) -> None:
+    """Write weights of the parts of segments over copies of labels as those of their parts."""
+    present, begins = _runs(copies)
+    count, size, rows = len(copies.label), potentials.n_labels, potentials.n_transitions
+    unary = np.zeros((len(out.unary), 4, size))
+    unary[:, :, present] = np.add.reduceat(found.unary.reshape(-1, 4, count), begins, axis=2)
+    out.unary[...] = unary.reshape(-1, 4 * size)
+    wide = rows // size * count
+    tables = np.zeros((rows // size, size, size))
+    steps = found.pair[:wide].reshape(-1, count, count)
+    tables[:, present[:, None], present] = _of_pairs(steps, begins)
+    out.pair[:rows] += tables.reshape(-1, size)
+    out.pair[rows:, present] += np.add.reduceat(found.pair[wide:], begins, axis=1)
+
+
+def _of_pairs(tables: FloatArray, begins: IntArray) -> FloatArray:
+    """Return weights of pairs of copies as those of pairs of labels."""
+    of_rows: FloatArray = np.add.reduceat(tables, begins, axis=1)
+    added: FloatArray = np.add.reduceat(of_rows, begins, axis=2)
+    return added
+
+
+def _runs(copies: LabelCopies) -> tuple[IntArray, IntArray]:
+    """Return the labels that have copies, rising, and the first copy of each."""
+    begins = np.flatnonzero(np.diff(copies.label, prepend=-1))
+    return copies.label[begins], begins
+
+
+def _ends(offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first and the last tokens of sequences that are not empty."""
+    filled = offsets[:-1] < offsets[1:]
+    return offsets[:-1][filled], offsets[1:][filled] - 1
+
+
+def _forbidding(allowed: BoolArray) -> FloatArray:
+    """Return 0 where something is allowed, ``-inf`` elsewhere."""
+    return np.where(allowed, 0.0, -np.inf)
