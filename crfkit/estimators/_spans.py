@@ -22,7 +22,7 @@ from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._questions import tokens_of
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import expectations
-from crfkit.inference.constraints import allowed_codes, fixed_codes, with_fixed
+from crfkit.inference.constraints import fixed_codes, with_fixed
 from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
@@ -151,8 +151,7 @@ def _best_codes(estimator: Any, data: PackedSequences, fixed: CodeArray) -> Code
 
     def decode(structure: Structure, potentials: Potentials) -> CodeArray:
         own = fixed[tokens_of(data, potentials)]
-        allowed = allowed_codes(own, potentials.n_labels)
-        return ViterbiDecoder().decode(structure, potentials, allowed)
+        return ViterbiDecoder().decode(structure, with_fixed(potentials, own))
 
     return np.concatenate([np.empty(0, np.int32), *estimator._ask(data, decode, fixed=fixed)])
 

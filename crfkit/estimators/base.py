@@ -34,7 +34,7 @@ from crfkit.estimators._voting import elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference import DECODERS
-from crfkit.inference.base import Answer, FittedModel
+from crfkit.inference.base import Answer, DecodedLabels, FittedModel
 from crfkit.inference.constraints import infeasibility_message
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
 from crfkit.labels.base import LabelCoding, LabelSpace, TokenCoding, TokenLabels
@@ -372,7 +372,13 @@ class LinearClassifier(SequenceClassifier):
             codes = None if tagger is None or not tagger.takes(data) else tagger.codes(data)
             if codes is not None:
                 return codes
-        return np.concatenate([np.empty(0, np.int32), *self._ask(data, decoder.decode)])
+        labels = DecodedLabels(self.classes_, self._fitted_labels().coding(self))
+
+        def choose(structure: Structure, potentials: Potentials) -> CodeArray:
+            codes: CodeArray = decoder.decode(structure, potentials, labels)
+            return codes
+
+        return np.concatenate([np.empty(0, np.int32), *self._ask(data, choose)])
 
     def _ask(
         self,

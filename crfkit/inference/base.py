@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.labels.base import LabelCoding
+from crfkit.labels.reading import LabelReading
 from crfkit.structures import Structure
 
 # Chunks of new data that each thread gets, where they are not too small.
@@ -74,30 +77,33 @@ def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray,
     return np.minimum(of_codes.sum(axis=1), 1.0), log_z
 
 
-class Decoder(ABC):
-    """A choice of labels for the sequences of a batch."""
+class DecodedLabels:
+    """What codes stand for: the labels of a fitted model, (K,), and how codes are written."""
 
-    takes_constraints: ClassVar[bool] = False  # its labels are among those allowed, together too
+    def __init__(self, classes: ObjectArray, coding: LabelCoding) -> None:
+        self.classes, self.coding = classes, coding
+
+    @cached_property
+    def reading(self) -> LabelReading:
+        """What codes say of spans."""
+        return self.coding.reading(self.classes)
+
+
+class Decoder(ABC):
+    """A choice of labels for the sequences of a batch.
+
+    What is chosen has a finite score: where scores of ``-inf`` or the structure itself forbid
+    labels, or labels next to each other, the best that is allowed is chosen.
+    """
 
     @abstractmethod
-    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
-        """Return codes of tokens, shape (N,)."""
-
     def decode(
-        self, structure: Structure, potentials: Potentials, allowed: BoolArray | None = None
+        self, structure: Structure, potentials: Potentials, labels: DecodedLabels | None = None
     ) -> CodeArray:
-        """Return codes of tokens, shape (N,), of those that are `allowed`, shape (N, C), if given.
+        """Return codes of tokens, shape (N,); NoPathError if nothing is left of a sequence.
 
-        NoPathError if nothing is left of a sequence, ValueError if it takes no constraints.
+        `labels` are what the codes stand for, for decoders that look at that.
         """
-        if allowed is None:
-            return self.search(structure, potentials)
-        if not self.takes_constraints:
-            raise ValueError(
-                f"{type(self).__name__} may choose labels that are not allowed together: use "
-                "ViterbiDecoder."
-            )
-        return self.search(structure, potentials.clamp(allowed))
 
     def k_best(
         self, structure: Structure, potentials: Potentials, k: int
@@ -109,9 +115,9 @@ class Decoder(ABC):
 class ViterbiDecoder(Decoder):
     """The labeling of the largest score (Viterbi 1967): the most probable one as a whole."""
 
-    takes_constraints: ClassVar[bool] = True
-
-    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
+    def decode(
+        self, structure: Structure, potentials: Potentials, labels: DecodedLabels | None = None
+    ) -> CodeArray:
         """Return codes of tokens, shape (N,)."""
         return structure.argmax(potentials)[0]
 
@@ -120,17 +126,3 @@ class ViterbiDecoder(Decoder):
     ) -> tuple[CodeArray, FloatArray]:
         """Return the best labelings of the only sequence, and their scores."""
         return structure.k_best(potentials, k)
-
-
-class PosteriorDecoder(Decoder):
-    """The most probable label of each token, by its marginal probability.
-
-    This maximizes the expected number of correct labels (Gross, Russakovsky, Do and Batzoglou
-    2006, section 2.2). The labels of a sequence need not be a likely, or even an allowed, path
-    together. Of equal probabilities the lowest label wins.
-    """
-
-    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
-        """Return codes of tokens, shape (N,)."""
-        labels: CodeArray = marginals(structure, potentials)[0].argmax(axis=1).astype(np.int32)
-        return labels

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit.inference.base import Decoder
+from crfkit.inference.base import DecodedLabels, Decoder
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
 from crfkit.structures import Structure, check_prefixes
 from crfkit.structures.potentials import chain_arrays
@@ -47,10 +47,12 @@ class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
         self.width = width
         self.update = update
 
-    def search(self, structure: Structure, scores: Potentials) -> CodeArray:
+    def decode(
+        self, structure: Structure, potentials: Potentials, labels: DecodedLabels | None = None
+    ) -> CodeArray:
         """Return label codes, shape (N,)."""
         check_prefixes(structure)
-        return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
+        return self._search(potentials, np.zeros(len(potentials.unary), np.int32))[0]
 
     def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return labels of a sequence, (T,), and how many of the first of them to learn from.

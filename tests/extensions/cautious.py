@@ -1,16 +1,16 @@
-"""A decoder: labels one by one where they are certain, the best labeling elsewhere."""
+"""A decoder: labels that are certain are kept, the others are the best ones beside them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from crfkit._types import CodeArray, Potentials
-from crfkit.inference import Decoder, marginals
-from crfkit.structures import Structure
+from crfkit.inference import DecodedLabels, Decoder, code_marginals
+from crfkit.structures import NoPathError, Structure
 
 
 class CautiousDecoder(Decoder):
-    """The most probable label where it is likely enough, that of the best labeling elsewhere.
+    """The best labeling of those that have each label which is likely enough.
 
     Parameters
     ----------
@@ -21,9 +21,18 @@ class CautiousDecoder(Decoder):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
+    def decode(
+        self, structure: Structure, potentials: Potentials, labels: DecodedLabels | None = None
+    ) -> CodeArray:
         """Return codes of tokens, shape (N,)."""
-        proba, _ = marginals(structure, potentials)
-        best, _ = structure.argmax(potentials)
-        certain = proba.max(axis=1, initial=0.0) >= self.threshold
-        return np.where(certain, proba.argmax(axis=1), best).astype(np.int32)
+        found = [self._of_one(structure, one) for one in potentials.each()]
+        return np.concatenate([np.empty(0, np.int32), *found])
+
+    def _of_one(self, structure: Structure, potentials: Potentials) -> CodeArray:
+        proba = code_marginals(structure, potentials)
+        likely = proba >= self.threshold
+        certain = potentials.clamp(likely | ~likely.any(axis=1, keepdims=True))
+        try:
+            return structure.argmax(certain)[0]
+        except NoPathError:  # they are not allowed together
+            return structure.argmax(potentials)[0]

@@ -2,8 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfkit.inference import DECODERS, PosteriorDecoder, ViterbiDecoder, marginals
-from crfkit.structures import Capability, Chain, MissingCapabilityError
+from crfkit import CRFClassifier
+from crfkit.inference import (
+    DECODERS,
+    DecodedLabels,
+    MinimumRisk,
+    PosteriorDecoder,
+    ViterbiDecoder,
+    marginals,
+)
+from crfkit.labels.base import TokenCoding
+from crfkit.structures import Capability, Chain, ChainPotentials, MissingCapabilityError
 from tests.contracts.structures import CASES
 from tests.oracles import chain_paths, chain_scores, random_scores
 
@@ -14,7 +23,7 @@ def test_posterior_decoding_maximizes_expected_correct_labels(scores):
     labels = DECODERS["posterior"]().decode(Chain(), scores)
     proba, log_z = marginals(Chain(), scores)
     for s, (begin, end) in enumerate(zip(scores.offsets[:-1], scores.offsets[1:], strict=True)):
-        paths = list(chain_paths(scores, s))
+        paths = [one for one in chain_paths(scores, s) if one[1] > -np.inf]
         p = np.exp([score - log_z[s] for _, score in paths])
         every = np.array([path for path, _ in paths]).reshape(len(paths), -1)
         expected = [(p * (every == guess).sum(axis=1)).sum() for guess in every]
@@ -39,19 +48,50 @@ def test_equal_choices_take_the_lowest_label(name):
     assert DECODERS[name]().decode(Chain(), scores).tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_what_is_decoded_is_allowed(case):
-    scores = case.potentials(0, [3, 2], 0.0, False)
-    allowed = np.ones((5, scores.n_codes), bool)
-    best = case.structure.argmax(scores)[0]
-    others = [one for one in case.labelings(scores, 0) if one[0][1] != best[1]]
-    expected = max((one for one in others), key=lambda one: one[1])
-    allowed[1, best[1]] = False
-    labels = ViterbiDecoder().decode(case.structure, scores, allowed)
-    assert tuple(labels[:3]) == expected[0]
-    np.testing.assert_array_equal(labels[3:], best[3:])
-    with pytest.raises(ValueError, match="use ViterbiDecoder"):
-        PosteriorDecoder().decode(case.structure, scores, allowed)
+def test_posterior_decoding_keeps_to_steps_that_are_allowed():
+    """The most probable labels of the tokens, 0 and 1, may not follow each other."""
+    with np.errstate(divide="ignore"):
+        steps = np.log([[0.23, 0.0, 0.22], [0.01, 0.27, 0.01], [0.01, 0.25, 0.01]])
+    scores = ChainPotentials.of(np.zeros((4, 3)), steps[None], np.array([0, 2, 4]))
+    proba = marginals(Chain(), scores)[0][:2]
+    assert proba.argmax(axis=1).tolist() == [0, 1]
+    pairs = {(i, j): proba[0, i] + proba[1, j] for i in range(3) for j in range(3)}
+    best = max((pair for pair in pairs if pair != (0, 1)), key=pairs.get)
+    assert PosteriorDecoder().decode(Chain(), scores).tolist() == [*best, *best]
+
+
+NAMES = DecodedLabels(np.array(["O", "X", "Y"], object), TokenCoding())
+
+
+def test_a_cost_of_true_labels_is_a_bias_of_log_probabilities():
+    scores = random_scores(0, [5, 3], 3)
+    proba, _ = marginals(Chain(), scores)
+    biased = (np.log(proba) + np.log([0.25, 1.0, 3.0])).argmax(axis=1)
+    found = MinimumRisk({"O": 0.25, "Y": 3.0}).decode(Chain(), scores, NAMES)
+    assert found.tolist() == biased.tolist() != proba.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("cost", "labels", "message"),
+    [
+        ("zero_one", NAMES, "decoding='viterbi' has the least"),
+        (np.eye(3), NAMES, "0 on the diagonal"),
+        (np.ones((2, 2)), NAMES, r"give a matrix of shape \(3, 3\)"),
+        ({"O": -1.0}, NAMES, "must be finite and at least 0"),
+        ({"O": 1.0}, None, "read by the labels"),
+    ],
+)
+def test_costs_that_cannot_be_used_are_told(cost, labels, message):
+    with pytest.raises(ValueError, match=message):
+        MinimumRisk(cost).decode(Chain(), random_scores(0, [2], 3), labels)
+
+
+def test_a_cost_of_an_unknown_label_is_told_once_for_all_chunks():
+    X, y = [[["a"], ["b"]]] * 1000, [["O", "X"]] * 1000
+    crf = CRFClassifier(decoding=MinimumRisk({"Z": 2.0})).fit(X, y)
+    with pytest.warns(UserWarning, match="cost names the label 'Z'") as caught:
+        crf.predict(X)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
