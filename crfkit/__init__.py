@@ -9,6 +9,7 @@ from crfkit._lazy import lazy_names
 from crfkit._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from crfkit.constraints import Constraints as Constraints
     from crfkit.data import UNLABELED as UNLABELED
     from crfkit.data import LabelSequences as LabelSequences
     from crfkit.data import PackedSequences as PackedSequences
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
     from crfkit.persistence import save as save
 
 _ROOMS = frozenset(
-    "compat data datasets estimators features inference io labels losses metrics model_selection "
-    "objective persistence potentials solvers structures testing".split()
+    "compat constraints data datasets estimators features inference io labels losses metrics "
+    "model_selection objective persistence potentials solvers structures testing".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(
     __name__,
     {
+        "constraints": "Constraints",
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
             "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentLimits Segments "

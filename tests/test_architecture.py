@@ -18,6 +18,7 @@ LEVELS = {
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
+    "constraints": 3,
     "objective": 4, "oracles": 4, "inference": 4, "io": 4,
     "solvers": 5, "datasets": 5,
     "training": 6, "persistence": 6,

@@ -4,6 +4,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import crfkit.constraints
 import crfkit.data
 import crfkit.features
 import crfkit.inference
@@ -21,8 +22,8 @@ from crfkit.persistence.registry import register, register_room
 from crfkit.structures import Tree
 
 for _room in (
-    crfkit.data, crfkit.features, composition, tables, vocabulary, crfkit.labels.costs,
-    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
+    crfkit.constraints, crfkit.data, crfkit.features, composition, tables, vocabulary,
+    crfkit.labels.costs, crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
 for _cls in (IterationRecord, FrozenEstimator, FunctionTransformer, Tree):

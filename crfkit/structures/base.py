@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.data.topology import Topology
 from crfkit.structures.posterior import Posterior
 
@@ -183,6 +183,17 @@ class Structure(ABC, Generic[P]):
         """Add `weight`, shape (S,), to the parts in `out` of one labeling of each sequence.
 
         The potentials only tell the sequences; `labels` are the codes of all tokens, shape (N,).
+        """
+
+    @abstractmethod
+    def restricted(
+        self, potentials: P, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[Structure[Any], Potentials]:
+        """Return a structure and potentials of the same labelings, without some steps.
+
+        `steps`, (K, K), tells which labels (axis 1) may follow which (axis 0); or there are several
+        such tables, (G, K, K), of which the transition into each token has one: `which`, (N,).
+        Nothing that is given is changed.
         """
 
     def posterior(self, potentials: P) -> Posterior:

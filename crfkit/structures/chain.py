@@ -42,6 +42,7 @@ from crfkit.structures.potentials import (
     chain_arrays,
     exp_pair,
     exp_unary,
+    restricted_tables,
     transposed,
 )
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
@@ -157,6 +158,13 @@ class Chain(Structure[ChainPotentials]):
         """Add `weight`, shape (S,), to the parts on a path of each sequence."""
         index, offsets = frozen(potentials.transition_index), frozen(potentials.offsets)
         chain_add_path(index, offsets, frozen(labels), frozen(weight), *out)
+
+    def restricted(
+        self, potentials: ChainPotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[Chain, ChainPotentials]:
+        """Return the chain, and potentials without some steps."""
+        pair, index = restricted_tables(*potentials[1:3], steps, which)
+        return self, potentials._replace(pair=pair, transition_index=index)
 
     def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""

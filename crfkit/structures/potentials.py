@@ -7,7 +7,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IdArray, IntArray, Potentials, listed_for
+from crfkit._types import BoolArray, FloatArray, IdArray, IntArray, Potentials, listed_for
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainScores
@@ -210,6 +210,21 @@ def exp_tables(
 def transposed(tables: FloatArray) -> FloatArray:
     """Return tables of transitions with the labels that these lead to first."""
     return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))
+
+
+def restricted_tables(
+    pair: FloatArray, index: IdArray, steps: BoolArray, which: IntArray | None
+) -> tuple[FloatArray, IdArray]:
+    """Return tables of transitions, and which of them tokens have, without some steps.
+
+    `pair`, (M, K, K), and `index` are those of potentials; see :meth:`Structure.restricted`.
+    """
+    if which is None or not len(which):
+        return np.where(steps if which is None else steps[0], pair, -np.inf), index
+    keys = index.astype(np.int64) * len(steps) + which
+    used, places = np.unique(keys, return_inverse=True)
+    table, limit = np.divmod(used, len(steps))
+    return np.where(steps[limit], pair[table], -np.inf), places.astype(np.uint32)
 
 
 def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crfkit._types import CodeArray, Counts, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
@@ -47,6 +47,7 @@ from crfkit.structures.potentials import (
     exponentials,
     filled_up,
     make_spans,
+    restricted_tables,
     segment_arrays,
     tilted,
 )
@@ -178,6 +179,19 @@ class SemiMarkov(Structure[SegmentPotentials]):
         semimarkov_max(segment_arrays(scores), tables, search, value, status)
         raise_if_dead(scores, status)
         return codes, value
+
+    def restricted(
+        self, potentials: SegmentPotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[SemiMarkov, SegmentPotentials]:
+        """Return the structure, and potentials without some steps to the next segment."""
+        rows, size = potentials.n_transitions, potentials.n_labels
+        tables = potentials.pair[:rows].reshape(rows // size, size, size)
+        tables, index = restricted_tables(tables, potentials.transition_index, steps, which)
+        first = tables.reshape(len(tables) * size, size)
+        pair = np.concatenate([first, potentials.pair[rows:]])
+        return self, potentials._replace(
+            pair=pair, transition_index=index, n_transitions=len(first)
+        )
 
     def conditional_scores(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the codes of each token, all others given, shape (N, 2 K).

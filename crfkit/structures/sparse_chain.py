@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_scored_neighbors
@@ -155,6 +155,12 @@ class SparseChain(Structure[ChainPotentials]):
             self._pattern, frozen(potentials.offsets), frozen(labels), frozen(weight), out.unary,
             out.pair[0],
         )  # fmt: skip
+
+    def restricted(
+        self, potentials: ChainPotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[Chain, ChainPotentials]:
+        """Return the dense chain without some steps."""
+        return Chain().restricted(self._filled_up(potentials), steps, which)
 
     def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
@@ -26,7 +26,13 @@ from crfkit.structures.base import (
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.posterior import Posterior
-from crfkit.structures.potentials import ChainPotentials, exp_tables, exp_unary, transposed
+from crfkit.structures.potentials import (
+    ChainPotentials,
+    exp_tables,
+    exp_unary,
+    restricted_tables,
+    transposed,
+)
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 
@@ -130,6 +136,13 @@ class Tree(Structure[TreePotentials]):
         scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
         tree_hessian(scores, raised, tree_scores(tangent), frozen(weight), work, sums, out)
         raise_if_dead(potentials, sums.status)
+
+    def restricted(
+        self, potentials: TreePotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[Tree, TreePotentials]:
+        """Return the tree, and potentials without some steps from parents to children."""
+        pair, index = restricted_tables(*potentials[1:3], steps, which)
+        return self, potentials._replace(pair=pair, transition_index=index)
 
     def conditional_scores(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of labels, those of the parent and the children given, (N, K)."""

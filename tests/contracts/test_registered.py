@@ -28,6 +28,9 @@ FITTED_PARTS = {
 # Parameters that have no default.
 NEEDED = {
     "AdditiveCost": lambda cls: cls(1.0 - np.eye(2)),
+    "AllowedAt": lambda cls: cls({0: ["N"], -1: {"N", "V"}}),
+    "AllowedWith": lambda cls: cls({"w=a": ["D"]}),
+    "Known": lambda cls: cls([["N", crfkit.UNLABELED], [(0, 2, "N")]]),
     "Pipeline": lambda cls: cls([("crf", CRFClassifier())]),
     "FeatureUnion": lambda cls: cls([("features", crfkit.SequenceVectorizer())]),
     "TemplateFeatures": lambda cls: cls(["w"]),

@@ -297,6 +297,59 @@ def test_clamped_potentials_leave_what_is_allowed(structure, potentials, listed,
     np.testing.assert_allclose(value, [each[0][1] for each in left], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("single", [False, True], ids=["all tokens", "single tokens"])
+def test_random_problems_without_some_steps_are_those_of_enumeration(name, single):
+    """Steps lead to the next token, segment or child; into a token of which it may be known."""
+    for number, (structure, potentials, listed) in enumerate(problems(name)):
+        rng = np.random.default_rng(number)
+        size = potentials.n_labels
+        steps = rng.random((3 if single else 1, size, size)) < 0.6
+        which = rng.integers(len(steps), size=len(potentials.unary))
+        begins = potentials.offsets[:-1].tolist()
+        kept = [
+            [one for one in each if _keeps(one[0], begin, name, potentials, steps, which)]
+            for each, begin in zip(listed, begins, strict=True)
+        ]
+        possible = np.flatnonzero([bool(each) for each in kept])
+        part, rows = potentials.take(possible), _tokens_of(potentials, possible)
+        given = (steps, which[rows]) if single else (steps[0],)
+        before = [array.copy() for array in part.arrays()]
+        other, found = structure.restricted(part, *given)
+        for old, array in zip(before, part.arrays(), strict=True):
+            np.testing.assert_array_equal(old, array)
+        kept = [kept[s] for s in possible]
+        log_z = other.log_partition(found, np.ones(len(kept)), other.zeros(found))
+        np.testing.assert_allclose(log_z, log_z_of(kept), rtol=1e-12, atol=1e-12)
+        value = other.argmax(found)[1]
+        np.testing.assert_allclose(value, [each[0][1] for each in kept], rtol=1e-12, atol=1e-12)
+        for s in np.setdiff1d(np.arange(len(listed)), possible).tolist():
+            one, own = potentials.take(np.array([s])), _tokens_of(potentials, np.array([s]))
+            given = (steps, which[own]) if single else (steps[0],)
+            with pytest.raises(NoPathError):
+                other, found = structure.restricted(one, *given)
+                other.argmax(found)
+
+
+def _tokens_of(potentials, sequences):
+    ends = zip(potentials.offsets[sequences], potentials.offsets[sequences + 1], strict=True)
+    return np.concatenate([np.zeros(0, int), *(np.arange(*each) for each in ends)])
+
+
+def _keeps(path, begin, name, potentials, steps, which):
+    """Whether a labeling takes no step that is left out."""
+    before = [*range(-1, len(path) - 1)]
+    if name == "forest":
+        before = potentials.parent[begin : begin + len(path)].tolist()
+    elif name.startswith("ring") and len(path) > 1:
+        before[0] = len(path) - 1
+    size = potentials.n_labels
+    taken = [t for t, up in enumerate(before) if up >= 0]
+    if potentials.n_codes > size:
+        taken = [t for t in taken if path[t] >= size]
+    return all(steps[which[begin + t], path[before[t]] % size, path[t] % size] for t in taken)
+
+
 def test_a_sequence_without_a_labeling_is_named(structure, potentials):
     allowed = np.ones((sum(LENGTHS), potentials.n_codes), bool)
     allowed[potentials.offsets[3] + 1] = False

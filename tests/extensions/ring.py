@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from crfkit._types import CodeArray, Counts, FloatArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.structures import ChainPotentials, NoPathError, Structure
 
 
@@ -52,6 +52,13 @@ class Ring(Structure[ChainPotentials]):
             pairs = scores.pair[_around(index, labels[tokens])]
             value[s] = unary[np.arange(len(unary)), labels[tokens]].sum() + pairs.sum()
         return value
+
+    def restricted(
+        self, scores: ChainPotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[Structure, ChainPotentials]:
+        steps = steps if which is None else steps[which]
+        pair = np.where(steps, scores.pair[scores.transition_index], -np.inf)
+        return self, ChainPotentials.of(scores.unary, pair, scores.offsets, scores.first)
 
     def add_counts(
         self, scores: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
