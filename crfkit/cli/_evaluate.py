@@ -24,7 +24,7 @@ from crfkit.metrics import (
     flat_classification_report,
     segment_classification_report,
 )
-from crfkit.metrics.scorers import are_tags, are_typed_tags
+from crfkit.metrics.segments import are_tags, are_typed_tags
 
 HELP = "judge a model, or labels that were predicted already"
 DESCRIPTION = """\

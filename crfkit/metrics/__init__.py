@@ -1,4 +1,4 @@
-"""Metrics of tokens, whole sequences, entities and segments; tag schemes; scorers."""
+"""Metrics of tokens, sequences, entities, segments and confidence; tag schemes; scorers."""
 
 from crfkit._lazy import public_names
 from crfkit._types import Segment as Segment
@@ -12,6 +12,20 @@ from crfkit.labels.spans import spans_from_tags as spans_from_tags
 from crfkit.labels.spans import tags_from_spans as tags_from_spans
 from crfkit.labels.spans import validate_tags as validate_tags
 from crfkit.metrics import scorers as scorers
+from crfkit.metrics.calibration import ReliabilityCurve as ReliabilityCurve
+from crfkit.metrics.calibration import RiskCoverageCurve as RiskCoverageCurve
+from crfkit.metrics.calibration import brier_score as brier_score
+from crfkit.metrics.calibration import confidence_average_precision as confidence_average_precision
+from crfkit.metrics.calibration import expected_calibration_error as expected_calibration_error
+from crfkit.metrics.calibration import log_loss as log_loss
+from crfkit.metrics.calibration import reliability_curve as reliability_curve
+from crfkit.metrics.calibration import risk_coverage_area as risk_coverage_area
+from crfkit.metrics.calibration import risk_coverage_curve as risk_coverage_curve
+from crfkit.metrics.calibration import sequence_log_loss as sequence_log_loss
+from crfkit.metrics.calibration import token_brier_score as token_brier_score
+from crfkit.metrics.calibration import token_log_loss as token_log_loss
+from crfkit.metrics.confidence import JudgedConfidence as JudgedConfidence
+from crfkit.metrics.confidence import judged_confidence as judged_confidence
 from crfkit.metrics.entity import conlleval_report as conlleval_report
 from crfkit.metrics.entity import entity_classification_report as entity_classification_report
 from crfkit.metrics.entity import entity_f1_score as entity_f1_score

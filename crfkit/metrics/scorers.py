@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.metrics import make_scorer
-from sklearn.pipeline import Pipeline
 
 from crfkit.data.labels import by_sequence
 from crfkit.labels.fields import holds_segments
-from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, allowed_transitions, looks_like_tag
-from crfkit.labels.sequences import as_lists, flatten, names_of
+from crfkit.labels.sequences import as_lists, token_weights
 from crfkit.metrics._counts import AVERAGES
+from crfkit.metrics.calibration import (
+    expected_calibration_error,
+    sequence_log_loss,
+    token_brier_score,
+    token_log_loss,
+)
+from crfkit.metrics.confidence import judged_confidence, labels_of_tokens, last_step
 from crfkit.metrics.entity import entity_f1_score, entity_precision_score, entity_recall_score
-from crfkit.metrics.segments import segment_f1_score, segment_precision_score, segment_recall_score
+from crfkit.metrics.segments import (
+    scheme_beside,
+    segment_f1_score,
+    segment_precision_score,
+    segment_recall_score,
+)
 from crfkit.metrics.tokens import (
     flat_accuracy_score,
     flat_f1_score,
@@ -27,6 +37,50 @@ from crfkit.metrics.tokens import (
 )
 
 Scorer: TypeAlias = Callable[..., float]
+
+
+class ProbabilityScorer:
+    """Score an estimator by minus a loss of its probabilities: the larger, the better.
+
+    It is called with `sample_weight`, weights of sequences or tokens, if any are to count.
+    """
+
+    def __init__(self, loss: Callable[..., float], **options: Any) -> None:
+        self.loss, self.options = loss, options
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the probabilities for X."""
+        return -self.loss(*last_step(estimator, X), y, sample_weight, **self.options)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"ProbabilityScorer({self.loss.__name__}{options})"
+
+
+def _token_loss(
+    model: Any, X: Any, y: Any, sample_weight: Any, metric: Callable[..., float]
+) -> float:
+    """Return a loss of the probabilities of tokens."""
+    proba = model.predict_proba(X)
+    offsets = np.cumsum([0, *map(len, proba)], dtype=np.int64)
+    truth = labels_of_tokens(model, by_sequence(y, offsets), offsets)
+    return metric(truth, proba, list(model.classes_), sample_weight=sample_weight)
+
+
+def _sequence_loss(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the log loss of sequences, of which none is infinite."""
+    log_proba, lengths = model.sequence_log_proba(X, y), np.array([*map(len, model.predict(X))])
+    if sample_weight is not None:
+        rows = token_weights(sample_weight, lengths)
+        sums = np.append(0.0, np.cumsum(rows))[np.append(0, np.cumsum(lengths))]
+        sample_weight = np.diff(sums) / np.maximum(lengths, 1)
+    return sequence_log_loss(log_proba, lengths=lengths, sample_weight=sample_weight)
+
+
+def _calibration_error(model: Any, X: Any, y: Any, sample_weight: Any, of: str) -> float:
+    """Return the expected calibration error of the confidence of predictions."""
+    found = judged_confidence(model, X, y, of=of, sample_weight=sample_weight)
+    return expected_calibration_error(*found[:2], sample_weight=found.sample_weight)
 
 
 class SegmentScorer:
@@ -42,7 +96,7 @@ class SegmentScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the score of the predictions for X."""
-        last, X = _last_step(estimator, X)
+        last, X = last_step(estimator, X)
         predicted, scheme = None, getattr(last, "scheme_", None)
         if hasattr(y, "to_numpy"):  # maybe a column of a frame, which is cut as its tokens are
             predicted = last.predict(X)
@@ -52,11 +106,7 @@ class SegmentScorer:
         if listed and scheme is not None:
             return self._score(truth, last.predict_spans(X))
         predicted = last.predict(X) if predicted is None else predicted
-        if scheme != RUNS:
-            known = flatten([] if listed else truth, "y").labels
-            labels = names_of(known, flatten(predicted, "the prediction").labels)
-            tags = are_typed_tags(labels) if scheme is None else are_tags(labels)
-            scheme = "conll" if tags else RUNS
+        scheme = scheme_beside(scheme, [] if listed else truth, predicted)
         return self._score(truth, predicted, scheme=scheme)
 
     def _score(self, y_true: Any, y_pred: Any, **kwargs: Any) -> float:
@@ -64,30 +114,6 @@ class SegmentScorer:
 
     def __repr__(self) -> str:
         return f"SegmentScorer({self.metric.__name__}, average={self.average!r})"
-
-
-def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return what predicts within searches and pipelines, and what it is given."""
-    if hasattr(estimator, "best_estimator_"):
-        return _last_step(estimator.best_estimator_, X)
-    if not isinstance(estimator, Pipeline):
-        return estimator, X
-    before = estimator[:-1]
-    return _last_step(estimator[-1], before.transform(X) if len(before) else X)
-
-
-def are_tags(labels: Iterable[Any]) -> bool:
-    """Whether all labels are tags such as ``B-PER`` and ``O``."""
-    try:
-        allowed_transitions(list(labels), "conll")
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def are_typed_tags(labels: Iterable[Any]) -> bool:
-    """Whether all labels are tags with a type, or ``O``: bare letters may be no tags."""
-    return all(label == OUTSIDE_LABEL or looks_like_tag(label) for label in labels)
 
 
 _METRICS: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -98,6 +124,12 @@ _METRICS: dict[str, tuple[Callable[..., Any], ...]] = {
 _SCORERS: dict[str, Scorer] = {
     "flat_accuracy": make_scorer(flat_accuracy_score),
     "sequence_accuracy": make_scorer(sequence_accuracy_score),
+    "neg_token_log_loss": ProbabilityScorer(_token_loss, metric=token_log_loss),
+    "neg_token_brier_score": ProbabilityScorer(_token_loss, metric=token_brier_score),
+    "neg_sequence_log_loss": ProbabilityScorer(_sequence_loss),
+    "neg_token_calibration_error": ProbabilityScorer(_calibration_error, of="tokens"),
+    "neg_span_calibration_error": ProbabilityScorer(_calibration_error, of="spans"),
+    "neg_sequence_calibration_error": ProbabilityScorer(_calibration_error, of="sequences"),
 }
 for _name, (_flat, _entity, _segment) in _METRICS.items():
     for _average in AVERAGES:
@@ -119,7 +151,7 @@ def get_scorer(name: str) -> Scorer:
 
     It is a copy, so that ``set_score_request`` on it changes nobody else's. Those of segments are
     :class:`SegmentScorer`, which take y in any form that models of segments are fitted on, and no
-    weights.
+    weights; those of probabilities, "neg_...", are :class:`ProbabilityScorer`.
 
     Examples
     --------

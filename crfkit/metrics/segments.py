@@ -15,13 +15,21 @@ from crfkit._types import Segment
 from crfkit.data.labels import UNLABELED
 from crfkit.labels.fields import as_segment, holds_segments, segment_fields
 from crfkit.labels.known_spans import read_known_runs, read_known_spans
-from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, UNTYPED, get_scheme
+from crfkit.labels.schemes import (
+    OUTSIDE_LABEL,
+    RUNS,
+    UNTYPED,
+    allowed_transitions,
+    get_scheme,
+    looks_like_tag,
+)
 from crfkit.labels.sequences import (
     FlatLabels,
     IntArray,
     as_lists,
     check_same_lengths,
     flatten,
+    names_of,
     resolve,
 )
 from crfkit.labels.spans import FoundSpans, read_spans
@@ -83,7 +91,7 @@ def segment_precision_recall_fscore_support(
     >>> segment_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
     """
-    counts = count(*_find(y_true, y_pred, scheme)).select(labels)
+    counts = count(*find_segments(y_true, y_pred, scheme)).select(labels)
     return summarize(counts, average, beta, zero_division)
 
 
@@ -144,11 +152,34 @@ def segment_classification_report(
     >>> report["road"]["f1-score"]
     0.0
     """
-    counts = count(*_find(y_true, y_pred, scheme)).select(labels)
+    counts = count(*find_segments(y_true, y_pred, scheme)).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
-def _find(
+def are_tags(labels: Iterable[Any]) -> bool:
+    """Whether all labels are tags such as ``B-PER`` and ``O``."""
+    try:
+        allowed_transitions(list(labels), "conll")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def are_typed_tags(labels: Iterable[Any]) -> bool:
+    """Whether all labels are tags with a type, or ``O``: bare letters may be no tags."""
+    return all(label == OUTSIDE_LABEL or looks_like_tag(label) for label in labels)
+
+
+def scheme_beside(scheme: str | None, *labels: SegmentLists) -> str:
+    """Return how labels of tokens are read: the tags of a model with a scheme, or typed ones."""
+    if scheme == RUNS:
+        return RUNS
+    names = names_of(*(flatten(each, "y").labels for each in labels))
+    tags = are_typed_tags(names) if scheme is None else are_tags(names)
+    return "conll" if tags else RUNS
+
+
+def find_segments(
     y_true: SegmentLists, y_pred: SegmentLists, scheme: str | None
 ) -> tuple[FoundSpans, FoundSpans]:
     """Return the segments of truth and prediction, each in any form."""
