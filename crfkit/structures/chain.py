@@ -94,6 +94,8 @@ class Chain(Structure[ChainPotentials]):
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
             Capability.SHARES,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
             Capability.COPIES,
         }
     )
@@ -195,6 +197,18 @@ class Chain(Structure[ChainPotentials]):
         best, source = np.empty(shape), np.empty(shape, np.int64)
         chain_n_best(chain_arrays(potentials), best, source, value, labels)
         return only_found(self, potentials, labels, value)
+
+    def sample(self, potentials: ChainPotentials, uniforms: FloatArray) -> CodeArray:
+        """Return paths drawn from the last label to the first, shape (n, N)."""
+        from crfkit.structures.chain_samples import sample_chains
+
+        return sample_chains(self, potentials, uniforms)
+
+    def entropy(self, potentials: ChainPotentials) -> FloatArray:
+        """Return the entropy of the paths of each sequence, shape (S,)."""
+        from crfkit.structures.chain_samples import chain_entropies
+
+        return chain_entropies(self, potentials)
 
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None
