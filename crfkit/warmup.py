@@ -21,6 +21,8 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit._parallel import LONG_TOKENS
 from crfkit.compiler.jit import KERNELS
+from crfkit.constraints import Automaton
+from crfkit.constraints.joint import JointAutomata
 from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences, SoftLabels
 from crfkit.estimators import (
     CRFClassifier,
@@ -140,6 +142,7 @@ def _chain() -> None:
         X, y = _data(n_labels)
         CRFClassifier(solver="lbfgs", max_iter=1).fit(_words(X), SoftLabels.from_labels(y))
     _large_data()
+    _automata()
 
 
 def _solvers() -> None:
@@ -204,6 +207,12 @@ def _forms() -> None:
     for form in (X, _words(X), matrices):
         crf = CRFClassifier(boundary_weights=True, max_iter=2)
         _use(crf.fit(form, y, sample_weight=weight), form, y)
+
+
+def _automata() -> None:
+    """Read codes by an automaton."""
+    every = Automaton(np.zeros((3, 2), np.int64), np.zeros((1, 1), np.int64), np.ones(1, bool))
+    JointAutomata([every], [""]).rejecting(np.zeros(1, np.int32), np.array([0, 1]))
 
 
 def _templates() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
-from crfkit.compiler.jit import frozen
 from crfkit.data.topology import Topology
 from crfkit.structures.posterior import Posterior
 
@@ -20,16 +19,13 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from crfkit.structures.copies import LabelCopies
+    from crfkit.structures.lattice import Lattice
 
     P = TypeVar("P", bound=Potentials, default=Any)
 else:
     from typing import TypeVar
 
     P = TypeVar("P", bound=Potentials)
-
-# An entropy of fewer nats a token is a small difference of larger numbers. By logarithms, which
-# take more time, it is a sum of numbers that are not negative.
-LEAST_ENTROPY = 1e-4
 
 
 class NoPathError(ValueError):
@@ -128,8 +124,8 @@ class Structure(ABC, Generic[P]):
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
     methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, `sample`,
-    `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`,
-    `conditional_scores` with `add_conditional_counts`, `expected_score` with
+    `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`
+    and `lattice`, `conditional_scores` with `add_conditional_counts`, `expected_score` with
     `add_expected_counts`, and `max_by_hamming` with `path_at_hamming`. Sums and searches raise
     NoPathError where a sequence has no labeling of finite score.
 
@@ -322,6 +318,10 @@ class Structure(ABC, Generic[P]):
         """
         raise self.lacks(Capability.COPIES, "a chain, or segments")
 
+    def lattice(self, potentials: P) -> Lattice:
+        """Return the labelings of the only sequence, which is not empty, as paths of a graph."""
+        raise self.lacks(Capability.COPIES, "a chain, or segments")
+
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
@@ -391,24 +391,6 @@ def raise_if_dead(potentials: Potentials, status: IntArray) -> None:
     if len(dead):
         s = int(dead[0])
         raise NoPathError(potentials.first + s, int(status[s] - potentials.offsets[s]))
-
-
-def as_uniforms(potentials: Potentials, uniforms: FloatArray) -> FloatArray:
-    """Return the numbers that choose labelings, (n, N), as kernels read them, or ValueError."""
-    numbers: FloatArray = frozen(np.asarray(uniforms, np.float64))
-    if numbers.ndim != 2 or numbers.shape[1] != len(potentials.unary):
-        raise ValueError(
-            f"uniforms must have a column for each of the {len(potentials.unary)} tokens, not the "
-            f"shape {numbers.shape}."
-        )
-    return numbers
-
-
-def are_small(potentials: Potentials, entropy: FloatArray, known: BoolArray) -> BoolArray:
-    """Whether an entropy, (S,), is lost in rounding, or not known: it is summed by logarithms."""
-    sizes = np.diff(potentials.offsets)
-    small: BoolArray = (sizes > 0) & ~(known & (entropy >= LEAST_ENTROPY * sizes))
-    return small
 
 
 def only_found(

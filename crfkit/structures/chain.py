@@ -35,6 +35,7 @@ from crfkit.structures.base import (
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.copies import LabelCopies, add_copies_of_chain, copied_chain
+from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
@@ -94,8 +95,6 @@ class Chain(Structure[ChainPotentials]):
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
             Capability.SHARES,
-            Capability.SAMPLE,
-            Capability.ENTROPY,
             Capability.COPIES,
         }
     )
@@ -198,18 +197,6 @@ class Chain(Structure[ChainPotentials]):
         chain_n_best(chain_arrays(potentials), best, source, value, labels)
         return only_found(self, potentials, labels, value)
 
-    def sample(self, potentials: ChainPotentials, uniforms: FloatArray) -> CodeArray:
-        """Return paths drawn from the last label to the first, shape (n, N)."""
-        from crfkit.structures.chain_samples import sample_chains
-
-        return sample_chains(self, potentials, uniforms)
-
-    def entropy(self, potentials: ChainPotentials) -> FloatArray:
-        """Return the entropy of the paths of each sequence, shape (S,)."""
-        from crfkit.structures.chain_samples import chain_entropies
-
-        return chain_entropies(self, potentials)
-
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
@@ -261,6 +248,10 @@ class Chain(Structure[ChainPotentials]):
     ) -> None:
         """Write weights of the parts of `with_copies` as those of labels and transitions."""
         add_copies_of_chain(copies, found, out)
+
+    def lattice(self, potentials: ChainPotentials) -> Lattice:
+        """Return the labelings of the only sequence as paths of a graph."""
+        return chain_lattice(potentials)
 
     def posterior(self, potentials: ChainPotentials) -> Posterior:
         """Return the distribution of the label of each token."""

@@ -40,6 +40,7 @@ from crfkit.structures.base import (
     only_found,
 )
 from crfkit.structures.copies import LabelCopies, add_copies_of_segments, copied_segments
+from crfkit.structures.lattice import Lattice, segment_lattice
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     SegmentPotentials,
@@ -236,6 +237,10 @@ class SemiMarkov(Structure[SegmentPotentials]):
     ) -> None:
         """Write weights of the parts of `with_copies` as those of segments of labels."""
         add_copies_of_segments(potentials, copies, found, out)
+
+    def lattice(self, potentials: SegmentPotentials) -> Lattice:
+        """Return the segmentations of the only sequence as paths of a graph."""
+        return segment_lattice(self.with_offset(potentials))
 
     def score(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a segmentation of each sequence, shape (S,)."""

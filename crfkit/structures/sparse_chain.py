@@ -17,6 +17,7 @@ from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
 from crfkit.structures.copies import LabelCopies
+from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
 from crfkit.structures.shares import add_share_of_labels, expected_scores
@@ -202,14 +203,6 @@ class SparseChain(Structure[ChainPotentials]):
         """Return the k best paths of the only sequence, as of a dense chain."""
         return Chain().k_best(self._filled_up(potentials), k)
 
-    def sample(self, potentials: ChainPotentials, uniforms: FloatArray) -> CodeArray:
-        """Return paths drawn from their distribution, as of a dense chain, shape (n, N)."""
-        return Chain().sample(self._filled_up(potentials), uniforms)
-
-    def entropy(self, potentials: ChainPotentials) -> FloatArray:
-        """Return the entropy of the paths of each sequence, as of a dense chain, shape (S,)."""
-        return Chain().entropy(self._filled_up(potentials))
-
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
@@ -239,6 +232,10 @@ class SparseChain(Structure[ChainPotentials]):
         dense = Counts(out.unary, np.zeros((1, self.n_labels, self.n_labels)))
         Chain().add_copied_counts(potentials, copies, found, dense)
         out.pair[0] += dense.pair[0, self.source, self.target]
+
+    def lattice(self, potentials: ChainPotentials) -> Lattice:
+        """Return the labelings of the only sequence as paths of the graph of a dense chain."""
+        return chain_lattice(self._filled_up(potentials))
 
     def posterior(self, potentials: ChainPotentials) -> Posterior:
         """Return the distribution of the label of each token, as of a dense chain."""

@@ -11,6 +11,9 @@ import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Counts, Potentials
+from crfkit.constraints.global_rules import Before, Contiguous, Count
+from crfkit.constraints.joint import JointAutomata
+from crfkit.constraints.product import Product
 from crfkit.data import Forest
 from crfkit.structures import (
     Chain,
@@ -21,6 +24,7 @@ from crfkit.structures import (
     Tree,
     TreePotentials,
 )
+from tests.constraints.targets import target_of
 from tests.extensions.ring import Ring
 from tests.oracles import (
     PROBLEMS,
@@ -217,6 +221,37 @@ def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
     return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
 
 
+def _under_rules(make: Callable[[int, float], Case], n_labels: int, scale: float) -> Case:
+    """A structure under rules that labelings of label 0 alone keep."""
+    case, segments = make(n_labels, scale), isinstance(make(n_labels, scale).structure, SemiMarkov)
+    target = target_of([*"abc"[:n_labels]], segments)
+    rules = RULES[:n_labels]
+    automata = [automaton for rule in rules for automaton in rule.automata(target)]
+    structure = Product(case.structure, JointAutomata(automata, [*map(repr, rules)]))
+
+    def listed(scores: Potentials, s: int) -> list[Labeling]:
+        return [one for one in case.labelings(scores, s) if _keeps(one[0], n_labels)]
+
+    return Case(structure, case.potentials, listed)
+
+
+RULES = [Contiguous("a"), Count("b", at_most=1), Before("a", "c")]
+
+
+def _keeps(path: tuple[int, ...], n_labels: int) -> bool:
+    """Whether codes keep the rules: those of segments begin one from `n_labels` on."""
+    labels = [code % n_labels for code in path]
+    of_a = [t for t, label in enumerate(labels) if label == 0]
+    begins = [t for t, code in enumerate(path) if code >= n_labels]
+    if not begins:
+        begins = [t for t in range(len(path)) if t == 0 or labels[t] != labels[t - 1]]
+    return (
+        (n_labels < 1 or not of_a or of_a[-1] - of_a[0] == len(of_a) - 1)
+        and (n_labels < 2 or sum(labels[t] == 1 for t in begins) <= 1)
+        and (n_labels < 3 or 2 not in labels or not any(t > labels.index(2) for t in of_a))
+    )
+
+
 # ``maker(n_labels, scale)`` returns a case of this number of labels, with scores of this size.
 MAKERS: dict[str, Callable[[int, float], Case]] = {
     "forest": _of_forests,
@@ -227,5 +262,9 @@ MAKERS: dict[str, Callable[[int, float], Case]] = {
     "segments": partial(_of_segments, SemiMarkov()),
     "segments with constraints": partial(_with_offset, False),
     "segments with an offset": partial(_with_offset, True),
+}
+MAKERS |= {
+    f"{name} under rules": partial(_under_rules, MAKERS[name])
+    for name in ("chain", "sparse chain", "segments with an offset")
 }
 CASES = {name: make(3, 1.0) for name, make in MAKERS.items()}

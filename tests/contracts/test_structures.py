@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from crfkit._parallel import ThreadMap, with_threads
+from crfkit.constraints.product import Product
 from crfkit.inference import marginals
 from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
 from tests.contracts.structures import CASES, MAKERS, problems
@@ -16,7 +17,7 @@ METHODS = {
     Capability.SAMPLE: ("sample",),
     Capability.ENTROPY: ("entropy",),
     Capability.SPANS: ("span_probabilities", "likely_spans"),
-    Capability.COPIES: ("with_copies", "add_copied_counts"),
+    Capability.COPIES: ("with_copies", "add_copied_counts", "lattice"),
     Capability.POSTERIOR: ("posterior",),
     Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
     Capability.SHARES: ("expected_score", "add_expected_counts"),
@@ -144,66 +145,6 @@ def test_lists_of_the_best_are_those_of_enumeration(structure, potentials, liste
             found = [tuple(path) for path in labels.tolist()]
             assert len(set(found)) == len(found)
             np.testing.assert_allclose([scores[path] for path in found], value, atol=1e-12)
-
-
-def boxes(paths, shares, order, n_labels):
-    """Between which numbers, shape (n, T) each, labelings are drawn, token by token in an order.
-
-    Codes stand in the order of their labels, and those that begin a segment before the others.
-    """
-    low, high = np.zeros(paths.shape), np.ones(paths.shape)
-    rank = 2 * (paths % n_labels) - paths // n_labels
-    for place, t in enumerate(order):
-        given = (paths[:, None, order[:place]] == paths[:, order[:place]]).all(axis=2)
-        whole = np.maximum(given @ shares, 1e-300)
-        low[:, t] = (given & (rank[:, t] < rank[:, None, t])) @ shares / whole
-        high[:, t] = (given & (rank[:, t] <= rank[:, None, t])) @ shares / whole
-    return low, high
-
-
-def drawn_first(one):
-    """The tokens of a sequence in the order in which they are drawn: those of forests have one."""
-    return getattr(one, "order", np.arange(len(one.unary))[::-1])
-
-
-@pytest.mark.parametrize("name", sorted(MAKERS))
-def test_random_problems_are_sampled_as_enumeration_does(name):
-    """Each labeling is drawn by a box of numbers whose size is its probability.
-
-    A side of it, for a token, is the conditional probability of its code, given those drawn before.
-    """
-    for structure, potentials, listed in problems(name):
-        if Capability.SAMPLE not in structure.capabilities:
-            with pytest.raises(MissingCapabilityError, match="no samples"):
-                structure.sample(potentials, np.zeros((1, len(potentials.unary))))
-            return
-        for one, each in zip(potentials.each(), listed, strict=True):
-            paths = np.array([path for path, _, _ in each], np.int32)
-            shares = np.exp([score - each[0][1] for _, score, _ in each])
-            low, high = boxes(paths, shares / shares.sum(), drawn_first(one), one.n_labels)
-            wide = (high - low > 1e-6).all(axis=1)
-            assert wide.any()
-            for side in (0.01, 0.5, 0.99):
-                uniforms = low + side * (high - low)
-                np.testing.assert_array_equal(structure.sample(one, uniforms)[wide], paths[wide])
-
-
-@pytest.mark.parametrize("name", sorted(MAKERS))
-def test_random_problems_have_the_entropies_of_enumeration(name):
-    for structure, potentials, listed in problems(name):
-        if Capability.ENTROPY not in structure.capabilities:
-            with pytest.raises(MissingCapabilityError, match="no entropies"):
-                structure.entropy(potentials)
-            return
-        expected = [entropy([score for _, score, _ in each]) for each in listed]
-        np.testing.assert_allclose(structure.entropy(potentials), expected, rtol=1e-9, atol=0.0)
-
-
-def entropy(scores):
-    """The entropy of a distribution, given logarithms, the largest first: all its digits."""
-    below = np.array(scores) - scores[0]
-    shares = np.exp(below)
-    return np.log1p(shares[1:].sum()) - (shares * below).sum() / shares.sum()
 
 
 def test_scores_of_single_labels_are_those_of_labelings_that_differ_in_one(
@@ -440,8 +381,31 @@ def test_sequences_are_independent(structure, potentials):
     np.testing.assert_array_equal(part.unary, whole.unary[rows])
 
 
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_random_problems_are_paths_of_a_lattice(name):
+    for structure, potentials, listed in problems(name):
+        if Capability.COPIES not in structure.capabilities:
+            return
+        for one, each in zip(potentials.each(), listed, strict=True):
+            if len(one.unary):
+                found = sorted(paths_of(structure.lattice(one), len(one.unary)))
+                expected = sorted((path, score) for path, score, _ in each)
+                assert [path for path, _ in found] == [path for path, _ in expected]
+                scores = [[score for _, score in paths] for paths in (found, expected)]
+                np.testing.assert_allclose(*scores, rtol=1e-12, atol=1e-12)
+
+
+def paths_of(lattice, length, node=0, arcs=()):
+    """Yield the codes of paths and their scores."""
+    if node == lattice.n_nodes - 1:
+        arcs = np.array(arcs)
+        yield tuple(lattice.codes(arcs, length).tolist()), lattice.score[arcs].sum()
+    for arc in np.flatnonzero(lattice.source == node).tolist():
+        yield from paths_of(lattice, length, lattice.target[arc], (*arcs, arc))
+
+
 def test_labels_may_have_another_order(structure, potentials):
-    if not potentials.is_dense:
+    if not potentials.is_dense or isinstance(structure, Product):  # rules name labels
         return
     order = np.array([2, 0, 1])
     plain, whole = structure.without_offset(), structure.with_offset(potentials)
