@@ -134,7 +134,7 @@ def test_modules_are_short():
 
 
 def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
-    """Beside `features`; the eighteenth is the structure of a perceptron."""
+    """Beside `features`, and what is said of segments, which has a class of its own."""
     named = [c for c in sources().classes if not c.path.startswith("estimators/_")]
     public = [c for c in named if room_of(c.path) == "estimators"]
     fields = {
@@ -147,7 +147,12 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
         if any("dataclass" in ast.unparse(d) for d in c.node.decorator_list)
     }
     assert {"CRFClassifier", "StructuredPerceptron", "SemiMarkovCRF"} <= set(fields)
-    assert max(map(len, fields.values())) <= 18
+    own = {
+        name: {ast.unparse(n.target) for n in nodes} - {ast.unparse(n.target) for n in of_segments}
+        for of_segments in [fields["Segments"]]
+        for name, nodes in fields.items()
+    }
+    assert max(map(len, own.values())) <= 18
     assert not any({"__init__", "__post_init__"} & set(c.methods) for c in public)
 
 

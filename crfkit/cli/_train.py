@@ -124,7 +124,7 @@ def _check_files(arguments: argparse.Namespace) -> None:
 
 def _check_segments(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with the kind of model."""
-    of_others = ("all_states", "all_transitions", "boundaries", "decoding")
+    of_others = ("all_states", "all_transitions", "boundaries")
     for name in of_others if arguments.segments else ("max_length", "scheme"):
         if getattr(arguments, name) not in (None, False):
             relation = "does not go with" if arguments.segments else "needs"
@@ -178,6 +178,7 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
         "max_iter": arguments.max_iter,
         "min_freq": arguments.min_freq,
         "n_jobs": arguments.jobs,
+        "decoding": arguments.decoding or "viterbi",
     }
     crf: Any
     if arguments.segments:
@@ -188,7 +189,6 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
             all_possible_states=arguments.all_states,
             all_possible_transitions=arguments.all_transitions,
             boundary_weights=arguments.boundaries,
-            decoding=arguments.decoding or "viterbi",
             **common,
         )
     with user_errors():

@@ -69,6 +69,9 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
     c1, c2, loss, solver, max_iter, features, min_freq, random_state, n_jobs, verbose
         As for :class:`crfkit.CRFClassifier`, with the same defaults.
+    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
+        As for :class:`crfkit.CRFClassifier`; a token is right where its label is, and whether a
+        segment begins there.
     init : {"zeros", "counts"} or fitted estimator, default="zeros"
         As for :class:`crfkit.CRFClassifier`; weights of lengths start at 0, and so do with "counts"
         those of all attributes but of all tokens of a segment.
@@ -178,13 +181,13 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     max_iter: int | None = None
     features: Any = None
     min_freq: int = 0
+    decoding: Any = "viterbi"
     init: Any = "zeros"
     early_stopping: bool | EarlyStopping = False
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0
 
-    decoding = "viterbi"
     has_probabilities = True
     predict_proba = _questions.predict_proba
     predict_marginals = _questions.predict_marginals

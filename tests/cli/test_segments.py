@@ -257,7 +257,6 @@ def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
         (["--segments", "--all-states"], "--all-states does not go with --segments"),
         (["--segments", "--all-transitions"], "--all-transitions does not go with"),
         (["--segments", "--boundaries"], "--boundaries does not go with"),
-        (["--segments", "--decoding", "posterior"], "--decoding does not go with"),
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(tmp_path, capsys, arguments, message):
@@ -281,7 +280,7 @@ def test_a_segment_that_is_too_long_is_named(tmp_path, capsys):
     ("estimator", "options", "message"),
     [
         (StructuredPerceptron(), ["--marginals"], "a StructuredPerceptron, which has no prob"),
-        (SemiMarkovCRF(), ["--decoding", "posterior"], "a SemiMarkovCRF, which cannot do that"),
+        (MaxMarginCRF(), ["--decoding", "posterior"], "a MaxMarginCRF, which cannot do that"),
     ],
 )
 def test_what_a_model_cannot_do_is_told(tmp_path, capsys, estimator, options, message):
@@ -292,7 +291,11 @@ def test_what_a_model_cannot_do_is_told(tmp_path, capsys, estimator, options, me
     assert "Traceback" not in err
 
 
-def test_the_decoder_of_segments_may_be_named(tmp_path, capsys):
+def test_the_decoder_of_segments_may_be_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     _, path, data = saved(tmp_path, SemiMarkovCRF(), TAGGED)
     plain = run(capsys, "tag", path, data, "--label", "-1")
     assert run(capsys, "tag", path, data, "--label", "-1", "--decoding", "viterbi") == plain
+    options = "--label", "-1", "--segments", "--quiet", "--decoding", "posterior", "--model", "m"
+    assert run(capsys, "train", data, *options)[0] == 0
+    assert crfkit.load("m")[-1].decoding == "posterior"
