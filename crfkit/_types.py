@@ -192,3 +192,52 @@ class ProbableSegment(NamedTuple):
     stop: int
     label: Hashable
     probability: float
+
+
+class ReadSpans(NamedTuple):
+    """Spans of all sequences: the first token of each, the one after its last, its type: (n,)."""
+
+    start: IntArray
+    stop: IntArray
+    type: IntArray
+
+
+class LabelReading(NamedTuple):
+    """What codes say of spans.
+
+    A span begins at a token whose code `opens` one after the code before it, takes in all that
+    follow as long as each `continues` the one before, and is one if the last `closes` it.
+    """
+
+    types: list[Any]  # the labels of spans, (Y,)
+    type_of: IntArray  # (C,) which of these a code has, -1 outside
+    opens: BoolArray  # (C + 1, C) code (axis 1) after code (axis 0), the last row at the start
+    continues: BoolArray  # (C, C) code (axis 1) goes on with the span of the code before (axis 0)
+    closes: BoolArray  # (C, C + 1) the code (axis 0) is the last before code (axis 1), or the end
+
+    def taken(self, codes: IntArray) -> LabelReading:
+        """Return what other codes say, of which each is read as one of these: `codes`, (n,)."""
+        ends = np.append(codes, len(self.type_of))
+        return LabelReading(
+            self.types, self.type_of[codes], self.opens[np.ix_(ends, codes)],
+            self.continues[np.ix_(codes, codes)], self.closes[np.ix_(codes, ends)],
+        )  # fmt: skip
+
+    def spans(self, codes: CodeArray, offsets: IntArray) -> ReadSpans:
+        """Return the spans that the codes of tokens, (N,), stand for; one below 0 is of none."""
+        size = len(self.type_of)
+        codes = np.where(codes < 0, size, codes).astype(np.int64)
+        before, behind = np.append(size, codes[:-1]), np.append(codes[1:], size)
+        if not len(codes):
+            before = behind = codes
+        filled = offsets[:-1] < offsets[1:]
+        before[offsets[:-1][filled]] = behind[offsets[1:][filled] - 1] = size
+        said, pairs = codes < size, (codes < size) & (behind < size)
+        start = np.flatnonzero(said)[self.opens[before[said], codes[said]]]
+        goes_on = np.zeros(len(codes), bool)
+        goes_on[pairs] = self.continues[codes[pairs], behind[pairs]]
+        last = np.flatnonzero(~goes_on)
+        last = last[np.searchsorted(last, start)]
+        closed = self.closes[codes[last], behind[last]]
+        start, last = start[closed], last[closed]
+        return ReadSpans(start, last + 1, self.type_of[codes[start]])

@@ -8,30 +8,17 @@ from typing import Any
 import numpy as np
 
 from crfkit._params import check_number
-from crfkit._types import (
-    BoolArray,
-    CodeArray,
-    FloatArray,
-    IntArray,
-    Potentials,
-    ProbableSegment,
-    Segment,
-)
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, ProbableSegment, Segment
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._questions import tokens_of
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.base import expectations
 from crfkit.inference.constraints import fixed_codes, with_fixed
 from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
 from crfkit.labels.segments import longest
 from crfkit.structures import Structure
-from crfkit.structures.semimarkov import span_probabilities
-
-# Bounds of probabilities are compared with a threshold with this share to spare for rounding.
-SPARE = 1e-6
 
 
 def predict_spans(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segment]]:
@@ -90,13 +77,15 @@ def predict_span_proba(
     order = np.argsort(runs.start, kind="stable")
     order = order[(runs.stop - runs.start <= most[runs.label])[order]]
     starts = runs.start[order]
+    reading = self._fitted_labels().coding(self).reading(self.classes_, outside=True)
 
     def ask(structure: Structure, potentials: Potentials) -> None:
         tokens = tokens_of(data, potentials)
         begin = tokens.start
         own = order[slice(*np.searchsorted(starts, [begin, tokens.stop]))]
         part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
-        found[own] = _probabilities(structure, with_fixed(potentials, known[tokens]), part)
+        given = with_fixed(potentials, known[tokens])
+        found[own] = structure.span_probabilities(given, reading, *part)
 
     self._ask(data, ask, fixed=known)
     sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
@@ -129,14 +118,14 @@ def likely_spans(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[Prob
     if not 0.0 < threshold <= 1.0:
         raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
     data = self._pack(X)
-    shown = np.array([label != OUTSIDE_LABEL for label in self.classes_.tolist()], bool)
+    reading = self._fitted_labels().coding(self).reading(self.classes_)
+    inside = np.array([label != OUTSIDE_LABEL for label in self.classes_.tolist()], bool)
+    label_of = np.flatnonzero(inside)
 
     def ask(structure: Structure, potentials: Potentials) -> tuple[Segmentation, FloatArray]:
-        runs = _candidates(structure, potentials, threshold * (1.0 - SPARE), shown)
-        proba = _probabilities(structure, potentials, runs)
-        kept, begin = np.flatnonzero(proba >= threshold), tokens_of(data, potentials).start
-        runs = Segmentation(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
-        return runs, proba[kept]
+        start, stop, kind, proba = structure.likely_spans(potentials, reading, threshold)
+        begin = tokens_of(data, potentials).start
+        return Segmentation(start + begin, stop + begin, label_of[kind]), proba
 
     sequences: list[list[ProbableSegment]] = [[] for _ in range(len(data))]
     for runs, proba in self._ask(data, ask):
@@ -191,30 +180,3 @@ def _placed(estimator: Any, runs: Segmentation, offsets: IntArray) -> Iterator[t
     sequence = np.searchsorted(offsets, runs.start, side="right") - 1
     for s, start, stop, k in zip(*(a.tolist() for a in (sequence, *runs)), strict=True):
         yield s, Segment(start - begins[s], stop - begins[s], classes[k])
-
-
-def _probabilities(structure: Structure, scores: Any, runs: Segmentation) -> FloatArray:
-    """Return the probability of each segment, shape (n,)."""
-    if not len(runs.start):
-        return np.zeros(0)
-    proba = span_probabilities(structure, scores, runs.start, runs.stop)
-    return np.minimum(proba[np.arange(len(runs.start)), runs.label], 1.0)
-
-
-def _candidates(structure: Structure, scores: Any, least: float, shown: BoolArray) -> Segmentation:
-    """Return the segments whose beginning, end and tokens are at least so probable, in order."""
-    size, n_lengths = scores.n_labels, scores.n_lengths
-    likely = expectations(structure, scores)[0].unary >= least
-    on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))
-    start, label = np.nonzero(begins)
-    after = scores.offsets[np.searchsorted(scores.offsets, start, side="right")]
-    found = []
-    for length in range(1, n_lengths + 1):
-        hit = ends[start + length - 1, label]
-        found.append((start[hit], start[hit] + length, label[hit]))
-        goes = np.flatnonzero(start + length < after)
-        goes = goes[on[start[goes] + length, label[goes]]]
-        start, label, after = start[goes], label[goes], after[goes]
-    runs = Segmentation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-    order = np.lexsort(runs[::-1])
-    return Segmentation(*(part[order] for part in runs))

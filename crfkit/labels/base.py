@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, LabelReading, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import (
     UNKNOWN,
@@ -22,7 +22,7 @@ from crfkit.data.labels import (
 from crfkit.data.soft import SoftLabels, most_probable
 from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
-from crfkit.labels.reading import LabelReading, read_labels
+from crfkit.labels.reading import read_labels
 from crfkit.labels.schemes import Scheme
 
 Fewer = tuple[IntArray, Targets]  # which labels are left, (K,), and what is known by these
@@ -77,8 +77,13 @@ class LabelCoding(ABC):
         """Return true labels in the form of predicted ones."""
 
     @abstractmethod
-    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
-        """Return what codes say of spans, where tags are those of a scheme if one is given."""
+    def reading(
+        self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False
+    ) -> LabelReading:
+        """Return what codes say of spans, where tags are those of a scheme if one is given.
+
+        With `outside`, what is outside of spans is a span of the label "O".
+        """
 
 
 class FittedLabels(Protocol):
@@ -160,9 +165,11 @@ class TokenCoding(LabelCoding):
         """Return the labels themselves, of distributions the most probable ones."""
         return most_probable(y)
 
-    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
+    def reading(
+        self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False
+    ) -> LabelReading:
         """Return what tags say of spans, or runs of labels; see `read_labels`."""
-        return read_labels(classes.tolist(), scheme)
+        return read_labels(classes.tolist(), scheme, outside=outside)
 
 
 def _read_soft(y: SoftLabels, offsets: IntArray, classes: ObjectArray | None) -> Coded:

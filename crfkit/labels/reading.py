@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, IntArray
+from crfkit._types import BoolArray, LabelReading, ReadSpans
 from crfkit.labels.schemes import (
     CONLL,
     LETTERS,
@@ -20,55 +20,24 @@ from crfkit.labels.schemes import (
     tag_table,
 )
 
-
-class ReadSpans(NamedTuple):
-    """Spans of all sequences: the first token of each, the one after its last, its type: (n,)."""
-
-    start: IntArray
-    stop: IntArray
-    type: IntArray
+__all__ = ["LabelReading", "ReadSpans", "read_labels", "read_segment_codes"]
 
 
-class LabelReading(NamedTuple):
-    """What codes say of spans.
-
-    A span begins at a token whose code `opens` one after the code before it, takes in all that
-    follow as long as each `continues` the one before, and is one if the last `closes` it.
-    """
-
-    types: list[Any]  # the labels of spans, (Y,)
-    type_of: IntArray  # (C,) which of these a code has, -1 outside
-    opens: BoolArray  # (C + 1, C) code (axis 1) after code (axis 0), the last row at the start
-    continues: BoolArray  # (C, C) code (axis 1) goes on with the span of the code before (axis 0)
-    closes: BoolArray  # (C, C + 1) the code (axis 0) is the last before code (axis 1), or the end
-
-    def spans(self, codes: CodeArray, offsets: IntArray) -> ReadSpans:
-        """Return the spans that the codes of tokens, (N,), stand for."""
-        size = len(self.type_of)
-        behind = np.append(codes[1:], size)[: len(codes)].astype(np.int64)
-        before = np.concatenate([[size], codes[:-1]])[: len(codes)].astype(np.int64)
-        filled = offsets[:-1] < offsets[1:]
-        before[offsets[:-1][filled]] = behind[offsets[1:][filled] - 1] = size
-        start = np.flatnonzero(self.opens[before, codes])
-        ends = behind == size
-        ends[~ends] = ~self.continues[codes[~ends], behind[~ends]]
-        last = np.flatnonzero(ends)
-        last = last[np.searchsorted(last, start)]
-        closed = self.closes[codes[last], behind[last]]
-        start, last = start[closed], last[closed]
-        return ReadSpans(start, last + 1, self.type_of[codes[start]])
-
-
-def read_labels(classes: Iterable[Any], scheme: Scheme | None = None) -> LabelReading:
+def read_labels(
+    classes: Iterable[Any], scheme: Scheme | None = None, *, outside: bool = False
+) -> LabelReading:
     """Return what labels of tokens say: the code of each, (K,), is its place among them.
 
     By the rules of a scheme; ValueError or TypeError if a label is none of its tags. Without one,
     labels such as ``B-PER`` are read as tags, as the conlleval script does, and so are letters of
-    tags alone, with ``B`` and another; of any other label, a run of equal ones is a span. "O" is
-    outside. Labels that merely look like tags, no two of one type, are no tags beside others.
+    tags alone, with ``B`` and another; of any other label, a run of equal ones is a span. Labels
+    that merely look like tags, no two of one type, are no tags beside others. "O" is outside; runs
+    of it are spans too if that is asked for (`outside`).
     """
     labels = list(classes)
     is_tag = np.ones(len(labels), bool) if scheme is not None else _are_tags(labels)
+    if outside:
+        is_tag[[k for k, label in enumerate(labels) if label == OUTSIDE_LABEL]] = False
     rules = CONLL if scheme is None else scheme
     parsed = [
         parse_tag(label, rules) if tag else (OUTSIDE, "")
@@ -87,10 +56,13 @@ def read_labels(classes: Iterable[Any], scheme: Scheme | None = None) -> LabelRe
     return LabelReading(list(number), type_of, opens[:, :-1], continues[:-1, :-1], closes[:-1])
 
 
-def read_segment_codes(classes: Iterable[Any]) -> LabelReading:
-    """Return what codes of segments say: ``k`` that one goes on, ``K + k`` that one begins."""
+def read_segment_codes(classes: Iterable[Any], *, outside: bool = False) -> LabelReading:
+    """Return what codes of segments say: ``k`` that one goes on, ``K + k`` that one begins.
+
+    Those of tokens outside are spans if that is asked for.
+    """
     labels = list(classes)
-    inside = np.array([label != OUTSIDE_LABEL for label in labels], bool)
+    inside = np.array([outside or label != OUTSIDE_LABEL for label in labels], bool)
     types = [label for label, shown in zip(labels, inside.tolist(), strict=True) if shown]
     size, shown = len(labels), np.tile(inside, 2)
     type_of = np.where(shown, np.tile(np.cumsum(inside) - 1, 2), -1)

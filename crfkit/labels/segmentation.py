@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, IntArray, LabelReading, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_lengths
 from crfkit.data.packed import ranges
@@ -16,7 +16,7 @@ from crfkit.data.validation import token_place
 from crfkit.labels.base import Fewer, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
-from crfkit.labels.reading import LabelReading, read_segment_codes
+from crfkit.labels.reading import read_segment_codes
 from crfkit.labels.schemes import (
     CONLL,
     IO,
@@ -191,9 +191,11 @@ class SegmentCoding(LabelCoding):
         _hide(tags, open_, offsets)
         return tags
 
-    def reading(self, classes: ObjectArray, scheme: Scheme | None = None) -> LabelReading:
+    def reading(
+        self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False
+    ) -> LabelReading:
         """Return what codes say of segments, whose labels have no letters of tags."""
-        return read_segment_codes(classes.tolist())
+        return read_segment_codes(classes.tolist(), outside=outside)
 
     def key(self, label: Hashable) -> Hashable:
         """Return what tells a label from others: where there are tags, its name in them."""

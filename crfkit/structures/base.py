@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    LabelReading,
+    Potentials,
+)
 from crfkit.data.topology import Topology
 from crfkit.structures.posterior import Posterior
 
@@ -283,7 +291,7 @@ class Structure(ABC, Generic[P]):
         raise self.lacks(Capability.ENTROPY, "structure='chain'")
 
     def span_probabilities(
-        self, potentials: P, reading: Any, start: IntArray, stop: IntArray, type: IntArray
+        self, potentials: P, reading: LabelReading, start: IntArray, stop: IntArray, type: IntArray
     ) -> FloatArray:
         """Return the probability of each span, shape (n,): that it stands there, as it is.
 
@@ -293,7 +301,7 @@ class Structure(ABC, Generic[P]):
         raise self.lacks(Capability.SPANS, "structure='chain'")
 
     def likely_spans(
-        self, potentials: P, reading: Any, threshold: float
+        self, potentials: P, reading: LabelReading, threshold: float
     ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
         """Return the spans of at least some probability, as for :meth:`span_probabilities`.
 

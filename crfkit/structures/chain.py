@@ -7,7 +7,15 @@ from typing import ClassVar
 import numpy as np
 
 from crfkit._parallel import LONG_TOKENS, ThreadMap
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    LabelReading,
+    ReadSpans,
+)
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
 from crfkit.data.topology import tokens_before
@@ -95,6 +103,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
             Capability.SHARES,
+            Capability.SPANS,
             Capability.COPIES,
         }
     )
@@ -196,6 +205,27 @@ class Chain(Structure[ChainPotentials]):
         best, source = np.empty(shape), np.empty(shape, np.int64)
         chain_n_best(chain_arrays(potentials), best, source, value, labels)
         return only_found(self, potentials, labels, value)
+
+    def span_probabilities(
+        self,
+        potentials: ChainPotentials,
+        reading: LabelReading,
+        start: IntArray,
+        stop: IntArray,
+        type: IntArray,
+    ) -> FloatArray:
+        """Return the probability of each span, shape (n,): a sum over the paths that have it."""
+        from crfkit.structures.chain_spans import chain_span_probabilities
+
+        return chain_span_probabilities(potentials, reading, ReadSpans(start, stop, type))
+
+    def likely_spans(
+        self, potentials: ChainPotentials, reading: LabelReading, threshold: float
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return the spans of at least some probability."""
+        from crfkit.structures.chain_spans import likely_chain_spans
+
+        return likely_chain_spans(potentials, reading, threshold)
 
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None

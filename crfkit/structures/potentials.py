@@ -7,7 +7,15 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import BoolArray, FloatArray, IdArray, IntArray, Potentials, listed_for
+from crfkit._types import (
+    BoolArray,
+    FloatArray,
+    IdArray,
+    IntArray,
+    Potentials,
+    ReadSpans,
+    listed_for,
+)
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainScores
@@ -236,6 +244,20 @@ def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -
         ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         sides += [ptr, length[order].astype(np.int64), row[order].astype(np.int64)]
     return Spans(*(frozen(side) for side in sides))
+
+
+def of_spans(potentials: P, spans: ReadSpans) -> tuple[P, ReadSpans, IntArray]:
+    """Return the potentials of the sequences that have spans, the spans, and whose each is, (n,).
+
+    Sequences without one need not be summed.
+    """
+    sequence = np.searchsorted(potentials.offsets, spans.start, side="right") - 1
+    chosen, place = np.unique(sequence, return_inverse=True)
+    if len(chosen) == len(potentials.offsets) - 1:
+        return potentials, spans, sequence
+    own = potentials.take(chosen)
+    less = potentials.offsets[sequence] - own.offsets[place]
+    return own, ReadSpans(spans.start - less, spans.stop - less, spans.type), place
 
 
 def no_spans(n_tokens: int) -> Spans:

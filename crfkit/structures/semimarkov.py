@@ -6,7 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    LabelReading,
+    ReadSpans,
+)
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
@@ -47,7 +55,6 @@ from crfkit.structures.potentials import (
     are_moderate,
     exponentials,
     filled_up,
-    make_spans,
     restricted_tables,
     segment_arrays,
     tilted,
@@ -87,6 +94,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
             Capability.POSTERIOR,
             Capability.HESSIAN_PRODUCT,
             Capability.CONDITIONALS,
+            Capability.SPANS,
             Capability.COPIES,
         }
     )
@@ -242,6 +250,27 @@ class SemiMarkov(Structure[SegmentPotentials]):
         """Return the segmentations of the only sequence as paths of a graph."""
         return segment_lattice(self.with_offset(potentials))
 
+    def span_probabilities(
+        self,
+        potentials: SegmentPotentials,
+        reading: LabelReading,
+        start: IntArray,
+        stop: IntArray,
+        type: IntArray,
+    ) -> FloatArray:
+        """Return the probability of each span, shape (n,): a segment with a label of the type."""
+        from crfkit.structures.segment_spans import segment_probabilities
+
+        return segment_probabilities(self, potentials, reading, ReadSpans(start, stop, type))
+
+    def likely_spans(
+        self, potentials: SegmentPotentials, reading: LabelReading, threshold: float
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return the spans of at least some probability."""
+        from crfkit.structures.segment_spans import likely_segments
+
+        return likely_segments(self, potentials, reading, threshold)
+
     def score(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a segmentation of each sequence, shape (S,)."""
         scores = self.with_offset(potentials)
@@ -283,38 +312,6 @@ def log_workspace(rows: int, n_tokens: int, size: int) -> LogSegmentWorkspace:
     return LogSegmentWorkspace(
         np.empty((rows + 1, size)), begins, ends, np.empty((2, size)), np.empty(n_tokens)
     )
-
-
-def span_probabilities(
-    structure: Structure, scores: SegmentPotentials, start: IntArray, stop: IntArray
-) -> FloatArray:
-    """Return the probabilities that runs of tokens are segments, with each label, shape (n, K).
-
-    From their first tokens, shape (n,), to those after their last. Each run gets a row of its own,
-    with the scores of the one it had: what is expected of that row is the probability.
-    """
-    size = scores.n_labels
-    spans, first = scores.spans, scores.n_transitions + scores.n_lengths
-    ends = np.repeat(np.arange(1, len(scores.unary) + 1), np.diff(spans.end_ptr))
-    width = len(scores.unary) + 1
-    asked, which = np.unique(stop * width + (stop - start), return_inverse=True)
-    listed = ends * width + spans.end_length
-    place = np.minimum(np.searchsorted(listed, asked), max(len(listed) - 1, 0))
-    old = listed[place] == asked if len(listed) else np.zeros(len(asked), bool)
-    own = np.zeros((len(asked), size))
-    own[old] = scores.pair[first + spans.end_row[place[old]]]
-    kept = ~np.isin(listed, asked)
-    rows = np.arange(len(asked)) + len(scores.pair) - first
-    every = make_spans(
-        len(scores.unary),
-        np.concatenate([ends[kept], asked // width]),
-        np.concatenate([spans.end_length[kept], asked % width]),
-        np.concatenate([spans.end_row[kept], rows]),
-    )
-    wider = scores._replace(pair=np.concatenate([scores.pair, own]), spans=every)
-    expected = structure.zeros(wider)
-    structure.log_partition(wider, np.ones(len(scores.offsets) - 1), expected)
-    return expected.pair[len(scores.pair) :][which]
 
 
 def raise_if_dead(scores: SegmentPotentials, status: IntArray) -> None:

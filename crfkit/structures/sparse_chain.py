@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray, LabelReading
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_scored_neighbors
@@ -202,6 +202,24 @@ class SparseChain(Structure[ChainPotentials]):
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best paths of the only sequence, as of a dense chain."""
         return Chain().k_best(self._filled_up(potentials), k)
+
+    def span_probabilities(
+        self,
+        potentials: ChainPotentials,
+        reading: LabelReading,
+        start: IntArray,
+        stop: IntArray,
+        type: IntArray,
+    ) -> FloatArray:
+        """Return the probability of each span, as of a dense chain."""
+        dense = self._filled_up(potentials)
+        return Chain().span_probabilities(dense, reading, start, stop, type)
+
+    def likely_spans(
+        self, potentials: ChainPotentials, reading: LabelReading, threshold: float
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return the spans of at least some probability, as of a dense chain."""
+        return Chain().likely_spans(self._filled_up(potentials), reading, threshold)
 
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None

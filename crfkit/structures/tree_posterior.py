@@ -44,16 +44,16 @@ class LogTreePosterior(Posterior):
     def __init__(self, potentials: TreePotentials) -> None:
         count, shape = len(potentials.offsets) - 1, potentials.unary.shape
         self._scores, self._longest = tree_scores(potentials), longest(potentials)
-        self._beliefs, row = TreeBeliefs(*np.empty((3, *shape))), np.empty((1, shape[1]))
+        self.beliefs, row = TreeBeliefs(*np.empty((3, *shape))), np.empty((1, shape[1]))
         self.log_z, status = np.empty(count), np.empty(count, np.int64)
         for s in range(count):
-            status[s] = tree_beliefs_log(self._scores, s, row, self.log_z, self._beliefs)
+            status[s] = tree_beliefs_log(self._scores, s, row, self.log_z, self.beliefs)
         raise_if_dead(potentials, status)
-        self.marginals = frozen(np.exp(self._beliefs.marginal))
+        self.marginals = frozen(np.exp(self.beliefs.marginal))
 
     def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
         """Return the logarithms of probabilities of labels at tokens."""
-        found: FloatArray = self._beliefs.marginal[tokens, codes]
+        found: FloatArray = self.beliefs.marginal[tokens, codes]
         return found
 
     def pull_back(self, slopes: FloatArray, out: Counts) -> None:
@@ -61,7 +61,7 @@ class LogTreePosterior(Posterior):
         _centered(slopes, self.marginals, out.unary)
         up = np.empty((self._longest, slopes.shape[1]))
         for s in range(len(self.log_z)):
-            tree_pull_back_log(self._scores, s, self._beliefs, up, out)
+            tree_pull_back_log(self._scores, s, self.beliefs, up, out)
 
 
 def _centered(slopes: FloatArray, marginals: FloatArray, out: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """Every structure against enumeration: sums, maxima, scores, counts, lists, derivatives, clamps."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -7,6 +9,8 @@ from scipy.special import logsumexp
 from crfkit._parallel import ThreadMap, with_threads
 from crfkit.constraints.product import Product
 from crfkit.inference import marginals
+from crfkit.labels.reading import read_labels, read_segment_codes
+from crfkit.labels.schemes import get_scheme
 from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
 from tests.contracts.structures import CASES, MAKERS, problems
 
@@ -424,3 +428,66 @@ def test_all_threads_give_the_same(structure, potentials):
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(out.unary, expected.unary, atol=1e-13)
     np.testing.assert_array_equal(other.argmax(potentials)[0], structure.argmax(potentials)[0])
+
+
+# Labels of tokens, by how many there are, and the scheme that they are read by if one is named.
+READ = {
+    3: [("B-X I-X O", None), ("B-X I-X O", "IOB2"), ("A C O", None), ("B-X I-X B-Y", "IOB1"),
+        ("S-X B-X E-X", "IOBES"), ("I-X E-X I-Y", "IOE1"), ("X B-X I-X", None)],
+    2: [("B-X I-X", None), ("A O", None), ("I-X I-Y", "IO"), ("A C", None)],
+    1: [("A", None), ("O", None), ("B-X", None)],
+}  # fmt: skip
+
+
+def readings_of(potentials):
+    """The ways in which the codes of potentials are read."""
+    if potentials.n_codes > potentials.n_labels:
+        return [read_segment_codes(names.split()) for names, _ in READ[potentials.n_labels]]
+    return [
+        read_labels(names.split(), None if scheme is None else get_scheme(scheme))
+        for names, scheme in READ[potentials.n_labels]
+    ]
+
+
+def spans_of_labelings(reading, potentials, listed):
+    """The probability of each span (start, stop, type) that some labeling has."""
+    found = {}
+    for each, total, begin in zip(listed, log_z_of(listed), potentials.offsets, strict=False):
+        for path, score, _ in each:
+            spans = reading.spans(np.array(path, np.int32), np.array([0, len(path)]))
+            for start, stop, kind in zip(*(part.tolist() for part in spans), strict=True):
+                span = begin + start, begin + stop, kind
+                found[span] = found.get(span, 0.0) + np.exp(score - total)
+    return found
+
+
+def every_span(potentials, reading):
+    """All that could be spans: start, stop, type, shape (n, 3)."""
+    found = []
+    for begin, end in zip(potentials.offsets[:-1], potentials.offsets[1:], strict=True):
+        bounds = combinations(range(begin, end + 1), 2)
+        found += [(a, b, kind) for a, b in bounds for kind in range(len(reading.types))]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_spans_of_random_problems_are_as_probable_as_in_enumeration(name):
+    for structure, potentials, listed in problems(name):
+        if Capability.SPANS not in structure.capabilities:
+            with pytest.raises(MissingCapabilityError, match=type(structure).__name__):
+                structure.likely_spans(potentials, None, 0.5)
+            return
+        for reading in readings_of(potentials):
+            expected = spans_of_labelings(reading, potentials, listed)
+            asked = every_span(potentials, reading)
+            asked = asked[np.random.default_rng(0).permutation(len(asked))]
+            found = structure.span_probabilities(potentials, reading, *asked.T)
+            truth = [expected.get(tuple(span), 0.0) for span in asked.tolist()]
+            np.testing.assert_allclose(found, truth, rtol=1e-8, atol=1e-280)
+            for threshold in (1e-6, 0.3, 1.0):
+                *spans, probability = structure.likely_spans(potentials, reading, threshold)
+                listed_spans = list(zip(*(part.tolist() for part in spans), strict=True))
+                assert listed_spans == sorted(listed_spans)
+                known = {tuple(span): p for span, p in zip(asked.tolist(), found, strict=True)}
+                assert set(listed_spans) == {s for s, p in known.items() if p >= threshold}
+                np.testing.assert_array_equal(probability, [known[s] for s in listed_spans])

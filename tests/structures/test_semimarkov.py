@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
+from crfkit.labels.reading import read_segment_codes
 from crfkit.structures import (
     Chain,
     ChainPotentials,
@@ -20,7 +21,6 @@ from crfkit.structures import (
     semimarkov,
 )
 from crfkit.structures.potentials import make_spans, no_spans
-from crfkit.structures.semimarkov import span_probabilities
 from tests.oracles import (
     all_segmentations,
     chain_scores,
@@ -638,17 +638,19 @@ def enumerated_spans(scores, s):
 @given(segment_scores((0.1, 1.0, 50.0, 1e4)))
 def test_span_probabilities_are_those_of_enumeration(scores):
     size = scores.pair.shape[1]
+    reading = read_segment_codes(range(size))
     for s, (begin, end) in enumerate(sequences(scores)):
         found = enumerated_spans(scores, s)
         asked = [(i, j) for i in range(end - begin) for j in range(i + 1, end - begin + 1)] * 2
         if not asked:
             continue
-        start, stop = begin + np.array(asked).T
-        expected = [[found.get((i, j, k), 0.0) for k in range(size)] for i, j in asked]
-        proba = span_probabilities(SEGMENTS, scores, start, stop)
-        np.testing.assert_allclose(proba, expected, atol=1e-9)
+        for k in range(size):
+            expected = [found.get((i, j, k), 0.0) for i, j in asked]
+            spans = *(begin + np.array(asked).T), np.full(len(asked), k)
+            proba = SEGMENTS.span_probabilities(scores, reading, *spans)
+            np.testing.assert_allclose(proba, expected, atol=1e-9)
     none = np.zeros(0, np.int64)
-    assert span_probabilities(SEGMENTS, scores, none, none).shape == (0, size)
+    assert SEGMENTS.span_probabilities(scores, reading, none, none, none).shape == (0,)
 
 
 def test_a_row_of_a_segment_that_is_too_long_is_never_used():
