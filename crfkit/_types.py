@@ -127,10 +127,13 @@ class Potentials:
         tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
         return self.take_tokens(tokens, offsets)
 
+    def one(self, s: int) -> Self:
+        """Return the potentials of a sequence alone."""
+        return self.take(np.array([s]))._with(first=self.first + s)
+
     def each(self) -> Iterator[Self]:
         """Yield the potentials of one sequence after the other."""
-        for s in range(len(self.offsets) - 1):
-            yield self.take(np.array([s]))._with(first=self.first + s)
+        return map(self.one, range(len(self.offsets) - 1))
 
     def _with(self, **changes: Any) -> Self:
         record: Any = self

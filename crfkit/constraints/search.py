@@ -8,6 +8,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.constraints.automata import copied_codes
+from crfkit.constraints.incumbent import tolerance
 from crfkit.constraints.joint import JointAutomata
 from crfkit.data.packed import ranges
 from crfkit.structures import NoPathError, Structure
@@ -16,8 +17,6 @@ from crfkit.structures import NoPathError, Structure
 # by relaxation of some of these; by integer programming.
 METHODS = ("viterbi", "product", "relaxation", "integer program")
 VITERBI, PRODUCT, RELAXATION, INTEGER = range(4)
-# A labeling is optimal if no other is better by more than this part of its score, for rounding.
-TOLERANCE = 1e-9
 
 
 class Found(NamedTuple):
@@ -33,11 +32,6 @@ class Found(NamedTuple):
         """Whether each labeling is proved to be a best one, shape (S,)."""
         optimal: BoolArray = self.bound - self.value <= tolerance(self.value)
         return optimal
-
-
-def tolerance(value: Any) -> Any:
-    """Return by how much sums of scores may differ for their rounding."""
-    return TOLERANCE * np.maximum(1.0, np.abs(value))
 
 
 def search(structure: Structure[Any], scores: Potentials, automata: JointAutomata) -> Found:
@@ -88,8 +82,14 @@ def _search_lazily(
             else:
                 hard.append(chosen)
         todo = np.concatenate([np.zeros(0, np.int64), *broken])
-    for _s in np.sort(np.concatenate([np.zeros(0, np.int64), *hard])).tolist():
-        raise ValueError("too many states")
+    for s in np.sort(np.concatenate([np.zeros(0, np.int64), *hard])).tolist():
+        from crfkit.constraints.hard import search_hard  # takes its time to import
+
+        which = tuple(np.flatnonzero(active[s]).tolist())
+        codes, best, relaxed = search_hard(structure, scores.one(s), automata, which)
+        found.codes[scores.offsets[s] : scores.offsets[s + 1]] = codes
+        found.value[s], found.bound[s] = best.value, best.bound
+        found.method[s] = RELAXATION if relaxed else INTEGER
 
 
 def _search_product(
