@@ -105,12 +105,6 @@ class Decoder(ABC):
         `labels` are what the codes stand for, for decoders that look at that.
         """
 
-    def k_best(
-        self, structure: Structure, potentials: Potentials, k: int
-    ) -> tuple[CodeArray, FloatArray]:
-        """Return the best labelings of the only sequence, as `Structure.k_best`, or ValueError."""
-        raise ValueError(f"{type(self).__name__} has no lists of labelings: use ViterbiDecoder.")
-
 
 class ViterbiDecoder(Decoder):
     """The labeling of the largest score (Viterbi 1967): the most probable one as a whole."""
@@ -120,9 +114,3 @@ class ViterbiDecoder(Decoder):
     ) -> CodeArray:
         """Return codes of tokens, shape (N,)."""
         return structure.argmax(potentials)[0]
-
-    def k_best(
-        self, structure: Structure, potentials: Potentials, k: int
-    ) -> tuple[CodeArray, FloatArray]:
-        """Return the best labelings of the only sequence, and their scores."""
-        return structure.k_best(potentials, k)

@@ -21,6 +21,7 @@ from crfkit._types import (
     Potentials,
 )
 from crfkit.data.topology import Topology
+from crfkit.structures.k_best import RankedCodes
 from crfkit.structures.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -267,11 +268,10 @@ class Structure(ABC, Generic[P]):
         """
         raise self.lacks(Capability.SHARES, _LABELS)
 
-    def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the labelings of the largest scores of the only sequence, and these scores.
+    def k_best(self, potentials: P, k: int) -> RankedCodes:
+        """Return the k labelings of the largest scores of each sequence, the best first.
 
-        Codes have the shape (n, T), the best labeling first, scores (n,); `n` is at most `k`, and
-        less where fewer labelings have a finite score.
+        Fewer where fewer have a finite score; an empty sequence has one.
         """
         raise self.lacks(Capability.K_BEST, "structure='chain'")
 
@@ -399,16 +399,6 @@ def raise_if_dead(potentials: Potentials, status: IntArray) -> None:
     if len(dead):
         s = int(dead[0])
         raise NoPathError(potentials.first + s, int(status[s] - potentials.offsets[s]))
-
-
-def only_found(
-    structure: Structure[P], potentials: P, labels: CodeArray, value: FloatArray
-) -> tuple[CodeArray, FloatArray]:
-    """Return the labelings that have a finite score; raise NoPathError if there is none."""
-    found = value > -np.inf
-    if not found.any():
-        structure.argmax(potentials)  # raises, and tells where
-    return labels[found], value[found]
 
 
 def longest(potentials: Potentials) -> int:

@@ -29,20 +29,27 @@ from crfkit.kernels.chain.hessian import (
     chain_hessian,
 )
 from crfkit.kernels.chain.interleaved import FILLED, LACKING, TILE, LaneRooms, LaneTables, lanes_sum
-from crfkit.kernels.chain.k_best import chain_n_best
+from crfkit.kernels.chain.k_best import chain_k_best
 from crfkit.kernels.chain.max import chain_add_path, chain_max, chain_score
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, chain_sum, chain_sum_log
 from crfkit.structures.base import (
     Capability,
     NoPathError,
     Structure,
+    longest,
     most_errors,
-    only_found,
     raise_if_dead,
     too_many_errors,
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.copies import LabelCopies, add_copies_of_chain, copied_chain
+from crfkit.structures.k_best import (
+    RankedCodes,
+    empty_lists,
+    empty_paths,
+    labelings_at_most,
+    ranked,
+)
 from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.posterior import Posterior
@@ -77,7 +84,8 @@ class Chain(Structure[ChainPotentials]):
     again by sums of logarithms, so that the result is exact for scores of any size. Scores of
     ``-inf`` are real: what they forbid has probability 0. The best path is Viterbi's (1967), and
     among equal ones the one whose last label is lowest, then the one before, and so on; the k best
-    ones are those of the list Viterbi algorithm (Seshadri and Sundberg 1994), in the same order.
+    ones come in the same order, each found from those before (recursive enumeration: Jimenez and
+    Marzal 1999): little is computed for one more.
 
     With threads, one long sequence is worked on in blocks
     (:func:`crfkit.structures.long_chain.sum_in_blocks`), and many short ones are summed side by
@@ -196,15 +204,13 @@ class Chain(Structure[ChainPotentials]):
         """Add the expected counts of independent labels, and of transitions between them."""
         add_expected_paths(potentials, tokens_before(potentials.offsets), shares, weight, out)
 
-    def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the k best paths of the only sequence, and their scores."""
-        (length, size), k = potentials.unary.shape, int(k)
-        shape, labels, value = (length + 1, size, k), np.empty((k, length), np.int32), np.zeros(k)
-        if not length:
-            return labels[:1], value[:1]
-        best, source = np.empty(shape), np.empty(shape, np.int64)
-        chain_n_best(chain_arrays(potentials), best, source, value, labels)
-        return only_found(self, potentials, labels, value)
+    def k_best(self, potentials: ChainPotentials, k: int) -> RankedCodes:
+        """Return the labels of the k best paths of each sequence, and their scores."""
+        most = labelings_at_most(potentials, k)
+        best = np.empty((longest(potentials), potentials.n_labels))
+        lists, found = empty_lists(potentials, most, 1), empty_paths(potentials, most)
+        chain_k_best(chain_arrays(potentials), frozen(most), best, lists, found)
+        return ranked(self, potentials, found)
 
     def span_probabilities(
         self,

@@ -31,23 +31,18 @@ from crfkit.kernels.semimarkov.conditionals import (
     semimarkov_add_conditionals,
     semimarkov_conditionals,
 )
-from crfkit.kernels.semimarkov.max import (
-    PrefixLists,
-    semimarkov_add_path,
-    semimarkov_max,
-    semimarkov_n_best,
-    semimarkov_score,
-)
+from crfkit.kernels.semimarkov.k_best import semimarkov_k_best
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum import semimarkov_sum_log
-from crfkit.structures.base import (
-    Capability,
-    NoSegmentationError,
-    Offset,
-    Structure,
-    longest,
-    only_found,
-)
+from crfkit.structures.base import Capability, NoSegmentationError, Offset, Structure, longest
 from crfkit.structures.copies import LabelCopies, add_copies_of_segments, copied_segments
+from crfkit.structures.k_best import (
+    RankedCodes,
+    empty_lists,
+    empty_paths,
+    labelings_at_most,
+    ranked,
+)
 from crfkit.structures.lattice import Lattice, segment_lattice
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
@@ -74,9 +69,9 @@ class SemiMarkov(Structure[SegmentPotentials]):
     Sums are those of a scaled recurrence in the linear domain, as in :class:`Chain`, in time
     ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from
     those of its tokens while its lengths are tried. Sequences whose scores are spread too far for
-    it are summed by logarithms. The best segmentation and the k best ones (list Viterbi, Seshadri
-    and Sundberg 1994, over segments: in time ``O(k T K (L + K))``, with ``4 k T K`` numbers) are,
-    of equal scores, those of the lowest last label, then the shortest last segment, and so on.
+    it are summed by logarithms. The best segmentation and the k best ones, each found from those
+    before as in :class:`Chain`, are, of equal scores, those of the lowest last label, then the
+    shortest last segment, and so on.
 
     Sums and searches raise NoSegmentationError where a sequence has no segmentation of
     finite score.
@@ -180,14 +175,12 @@ class SemiMarkov(Structure[SegmentPotentials]):
     def argmax(self, potentials: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score."""
         scores = self.with_offset(potentials)
-        tables, count, rows = filled_up(scores), len(scores.offsets) - 1, longest(scores)
-        width = tables.stay.shape[1]
-        codes: CodeArray = np.empty(len(scores.unary), np.int32)
+        tables, count = filled_up(scores), len(scores.offsets) - 1
         value, status = np.empty(count), np.empty(count, np.int64)
-        search = SegmentViterbi(np.empty((rows + 1, width)), np.empty((rows, width)), codes)
-        semimarkov_max(segment_arrays(scores), tables, search, value, status)
+        room = _search_room(scores, len(scores.unary), tables.stay.shape[1])
+        semimarkov_max(segment_arrays(scores), tables, room, value, status)
         raise_if_dead(scores, status)
-        return codes, value
+        return room.codes, value
 
     def restricted(
         self, potentials: SegmentPotentials, steps: BoolArray, which: IntArray | None = None
@@ -222,17 +215,14 @@ class SemiMarkov(Structure[SegmentPotentials]):
             segment_arrays(potentials), codes, _bounds(potentials, codes), frozen(weight), *out
         )
 
-    def k_best(self, potentials: SegmentPotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the codes of the k best segmentations of the only sequence, and scores."""
-        scores, k, length = self.with_offset(potentials), int(k), len(potentials.unary)
-        codes, value = np.empty((k, length), np.int32), np.zeros(k)
-        if not length:
-            return codes[:1], value[:1]
-        shape = (length + 1, scores.n_labels, k)
-        (begins, ends), (before, inside) = np.empty((2, *shape)), np.empty((2, *shape), np.int64)
-        lists = PrefixLists(begins, before, ends, inside)
-        semimarkov_n_best(segment_arrays(scores), lists, value, codes)
-        return only_found(self, potentials, codes, value)
+    def k_best(self, potentials: SegmentPotentials, k: int) -> RankedCodes:
+        """Return the codes of the k best segmentations of each sequence, and their scores."""
+        scores, most = self.with_offset(potentials), labelings_at_most(potentials, k)
+        tables = filled_up(scores)
+        room = _search_room(scores, 0, tables.stay.shape[1])
+        lists, found = empty_lists(potentials, most, 2), empty_paths(potentials, most)
+        semimarkov_k_best(segment_arrays(scores), tables, frozen(most), room, lists, found)
+        return ranked(self, potentials, found)
 
     def with_copies(
         self, potentials: SegmentPotentials, copies: LabelCopies
@@ -283,6 +273,12 @@ class SemiMarkov(Structure[SegmentPotentials]):
     ) -> None:
         """Add `weight`, shape (S,), to the parts of a segmentation of each sequence."""
         semimarkov_add_path(segment_arrays(potentials), frozen(labels), frozen(weight), *out)
+
+
+def _search_room(scores: SegmentPotentials, n_codes: int, width: int) -> SegmentViterbi:
+    """Return the workspace of searches for the best segmentation, with so many codes."""
+    rows, codes = longest(scores), np.empty(n_codes, np.int32)
+    return SegmentViterbi(np.empty((rows + 1, width)), np.empty((rows, width)), codes)
 
 
 def _bounds(scores: SegmentPotentials, codes: CodeArray) -> SegmentBounds:

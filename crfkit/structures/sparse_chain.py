@@ -17,6 +17,7 @@ from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
 from crfkit.structures.copies import LabelCopies
+from crfkit.structures.k_best import RankedCodes
 from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
@@ -199,8 +200,8 @@ class SparseChain(Structure[ChainPotentials]):
         offsets = frozen(potentials.offsets)
         add_scored_shares(offsets, frozen(shares), frozen(weight), self._pattern, out.pair[0])
 
-    def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the k best paths of the only sequence, as of a dense chain."""
+    def k_best(self, potentials: ChainPotentials, k: int) -> RankedCodes:
+        """Return the k best paths of each sequence, as of a dense chain."""
         return Chain().k_best(self._filled_up(potentials), k)
 
     def span_probabilities(

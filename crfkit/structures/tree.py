@@ -20,11 +20,11 @@ from crfkit.structures.base import (
     Structure,
     longest,
     most_errors,
-    only_found,
     raise_if_dead,
     too_many_errors,
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
+from crfkit.structures.k_best import RankedCodes, empty_paths, labelings_at_most, ranked
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     ChainPotentials,
@@ -164,14 +164,13 @@ class Tree(Structure[TreePotentials]):
         """Add the expected counts of independent labels, and of pairs of them."""
         add_expected_paths(potentials, _parents(potentials), shares, weight, out)
 
-    def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""
-        lists = _lists(potentials, 0, int(k))
-        value: FloatArray = lists.best[-1, 0].copy()
-        labels: CodeArray = np.empty((len(value), len(potentials.unary)), np.int32)
-        for rank in np.flatnonzero(value > -np.inf).tolist():
-            kernels.tree_trace(tree_scores(potentials), 0, rank, lists, labels, rank)
-        return only_found(self, potentials, labels, value)
+    def k_best(self, potentials: TreePotentials, k: int) -> RankedCodes:
+        """Return the k best labelings of each forest, and their scores, in time of lists of k."""
+        most = labelings_at_most(potentials, k)
+        length, found = longest(potentials), empty_paths(potentials, most)
+        lists = _lists(length, potentials.n_labels, int(most.max(initial=1)))
+        kernels.tree_k_best(tree_scores(potentials), lists, found)
+        return ranked(self, potentials, found)
 
     def max_by_hamming(
         self, potentials: TreePotentials, labels: CodeArray, most: int | None = None
@@ -180,7 +179,7 @@ class Tree(Structure[TreePotentials]):
         levels = most_errors(potentials, most) + 1
         value = np.empty((len(potentials.offsets) - 1, levels))
         for s in range(len(value)):
-            value[s] = _lists(potentials, s, levels, labels, traced=False).best[-1, 0]
+            value[s] = _lists_by_errors(potentials, s, levels, labels, traced=False).best[-1, 0]
         return value
 
     def path_at_hamming(
@@ -192,11 +191,14 @@ class Tree(Structure[TreePotentials]):
     ) -> CodeArray:
         """Return the best labels of each forest with some number of wrong labels, shape (N,)."""
         levels, path = most_errors(potentials, most) + 1, np.array(labels, np.int32)
+        begin = potentials.offsets
         for s in np.flatnonzero(errors > 0).tolist():
-            lists = _lists(potentials, s, levels, labels)
+            lists = _lists_by_errors(potentials, s, levels, labels)
             if lists.best[-1, 0, errors[s]] == -np.inf:
                 raise too_many_errors(potentials, s, errors[s])
-            kernels.tree_trace(tree_scores(potentials), s, int(errors[s]), lists, path[None], 0)
+            kernels.tree_trace(
+                tree_scores(potentials), s, int(errors[s]), lists, path, int(begin[s])
+            )
         return path
 
 
@@ -234,20 +236,24 @@ def _arrays(
     return tree_scores(potentials), raised, work, sums
 
 
-def _lists(
-    potentials: TreePotentials, s: int, n: int, truth: CodeArray | None = None, traced: bool = True
+def _lists_by_errors(
+    potentials: TreePotentials, s: int, n: int, truth: CodeArray, traced: bool = True
 ) -> kernels.TreeLists:
-    """Return the n best labelings of a forest, or the best ones by their errors."""
-    length, size = int(np.diff(potentials.offsets)[s]), potentials.n_labels
+    """Return the best labelings of a forest by their errors."""
+    length = int(np.diff(potentials.offsets)[s])
+    lists = _lists(length, potentials.n_labels, n, traced)
+    kernels.tree_lists(tree_scores(potentials), s, frozen(truth), True, lists)
+    return lists
+
+
+def _lists(length: int, size: int, n: int, traced: bool = True) -> kernels.TreeLists:
+    """Return room for n labelings of each subtree of forests of so many tokens at most."""
     labels, joined = np.empty((2, length if traced else 0, size, n), np.int64)
     tokens, chosen = np.empty((2, length + 1), np.int64)
-    lists = kernels.TreeLists(
+    return kernels.TreeLists(
         np.empty((length + 1, size, n)), np.empty((1, size, n)), np.empty(n),
         tokens, labels, joined, chosen,
     )  # fmt: skip
-    by_errors, known = truth is not None, np.zeros(0, np.int32) if truth is None else truth
-    kernels.tree_lists(tree_scores(potentials), s, frozen(known), by_errors, lists)
-    return lists
 
 
 OF_TOPOLOGY[Forest] = Tree()

@@ -3,17 +3,9 @@ import pytest
 from hypothesis import given, settings
 
 from crfkit import CRFClassifier
-from crfkit.inference import (
-    DECODERS,
-    DecodedLabels,
-    MinimumRisk,
-    PosteriorDecoder,
-    ViterbiDecoder,
-    marginals,
-)
+from crfkit.inference import DECODERS, DecodedLabels, MinimumRisk, PosteriorDecoder, marginals
 from crfkit.labels.base import TokenCoding
-from crfkit.structures import Capability, Chain, ChainPotentials, MissingCapabilityError
-from tests.contracts.structures import CASES
+from crfkit.structures import Chain, ChainPotentials
 from tests.oracles import chain_paths, chain_scores, random_scores
 
 
@@ -92,17 +84,3 @@ def test_a_cost_of_an_unknown_label_is_told_once_for_all_chunks():
     with pytest.warns(UserWarning, match="cost names the label 'Z'") as caught:
         crf.predict(X)
     assert len(caught) == 1
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_the_best_come_first(case):
-    scores = case.potentials(1, [3], 0.0, False)
-    if Capability.K_BEST not in case.structure.capabilities:
-        with pytest.raises(MissingCapabilityError, match="no lists of the best labelings"):
-            ViterbiDecoder().k_best(case.structure, scores, 4)
-        return
-    codes, value = ViterbiDecoder().k_best(case.structure, scores, 4)
-    np.testing.assert_array_equal(codes[0], ViterbiDecoder().decode(case.structure, scores))
-    assert (np.diff(value) <= 0.0).all()
-    with pytest.raises(ValueError, match="PosteriorDecoder has no lists"):
-        PosteriorDecoder().k_best(case.structure, scores, 4)

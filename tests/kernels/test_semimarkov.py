@@ -9,19 +9,12 @@ from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentSums, SegmentViterbi
-from crfkit.kernels.semimarkov.max import (
-    PrefixLists,
-    semimarkov_add_path,
-    semimarkov_max,
-    semimarkov_n_best,
-    semimarkov_score,
-)
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum import semimarkov_sum_log
 from crfkit.structures.potentials import exponentials, filled_up, segment_arrays
 from crfkit.structures.semimarkov import segment_workspace
 from tests.oracles import (
     all_segmentations,
-    codes_of,
     enumerated_segments,
     random_segment_scores,
     segment_scores,
@@ -134,24 +127,3 @@ def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(
             zip((scores.unary, scores.pair), out, strict=True)]  # fmt: skip
     total = sum(float(block @ part) for block, part in used)
     np.testing.assert_allclose(total, sum(best), rtol=1e-12, atol=1e-11)
-
-
-@given(segment_scores((1.0, 50.0)))
-@settings(max_examples=40)
-def test_several_segmentations_are_listed_by_their_scores(scores):
-    count = 7
-    begin, end = (int(i) for i in scores.offsets[:2])
-    if begin == end:
-        return
-    one = scores.take_tokens(np.arange(begin, end), np.array([0, end - begin]))
-    shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
-    value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
-    lists = PrefixLists(*(np.empty(shape, kind) for kind in 2 * (np.float64, np.int64)))
-    semimarkov_n_best(segment_arrays(one), lists, value, codes)
-    by_codes = {tuple(codes_of(path, shape[1])): score for path, score in found}
-    ranked = sorted((score for score in by_codes.values() if score > -np.inf), reverse=True)
-    n = min(count, len(ranked))
-    np.testing.assert_allclose(value[:n], ranked[:n], rtol=1e-12, atol=1e-12)
-    assert (value[n:] == -np.inf).all()
-    scored = [by_codes[tuple(path)] for path in codes[:n].tolist()]
-    np.testing.assert_allclose(scored, value[:n], rtol=1e-12, atol=1e-12)

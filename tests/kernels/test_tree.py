@@ -164,10 +164,9 @@ def test_the_n_best_labelings_are_those_of_the_largest_scores(scores, n):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         lists = empty_lists(end - begin, size, n)
         tree_lists(scores, s, frozen(np.zeros(0, np.int32)), False, lists)
-        value, labels = lists.best[-1, 0], np.zeros((n, len(scores.unary)), np.int32)
+        value, labels = lists.best[-1, 0], np.zeros((n, end - begin), np.int32)
         for rank in np.flatnonzero(value > -np.inf):
-            tree_trace(scores, s, rank, lists, labels, rank)
-        labels = labels[:, begin:end]
+            tree_trace(scores, s, rank, lists, labels[rank], 0)
         known = dict(labelings(scores, s))
         top = sorted((v for v in known.values() if v > -np.inf), reverse=True)[:n]
         np.testing.assert_allclose(value[: len(top)], top, rtol=1e-12)
@@ -214,7 +213,7 @@ def test_the_best_labelings_by_errors(scores, last, seed):
     truth = np.random.default_rng(seed).integers(size, size=len(scores.unary)).astype(np.int32)
     for s in range(len(scores.offsets) - 1):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        lists, path = empty_lists(end - begin, size, last + 1), np.zeros((1, len(truth)), np.int32)
+        lists, path = empty_lists(end - begin, size, last + 1), np.zeros(len(truth), np.int32)
         tree_lists(scores, s, frozen(truth), True, lists)
         value = lists.best[-1, 0]
         untraced = empty_lists(end - begin, size, last + 1, traced=False)
@@ -226,7 +225,7 @@ def test_the_best_labelings_by_errors(scores, last, seed):
             best[wrong] = max(best[wrong], score)
         np.testing.assert_allclose(value, best, rtol=1e-12)
         for wrong in np.flatnonzero(value > -np.inf):
-            tree_trace(scores, s, int(wrong), lists, path, 0)
-            found = tuple(path[0, begin:end].tolist())
+            tree_trace(scores, s, int(wrong), lists, path, begin)
+            found = tuple(path[begin:end].tolist())
             assert min(int(np.sum(truth[begin:end] != found)), last) == wrong
             np.testing.assert_allclose(dict(labelings(scores, s))[found], value[wrong], rtol=1e-12)

@@ -363,7 +363,7 @@ def test_after_a_step_the_true_labels_win_against_each_of_the_best(rng):
         )
         index, batches = int(visits._own.batch[0]), visits._own.batches
         scores = batches.scores(batches.bind(start), index)
-        paths, _ = Chain().k_best(scores, 6)
+        paths = Chain().k_best(scores, 6).codes.reshape(-1, len(scores.unary))
         visits.run(np.array([0]))
         after = batches.scores(batches.bind(visits.weights()), index)
         gold = Chain().score(after, codes)[0]

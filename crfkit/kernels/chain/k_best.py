@@ -1,15 +1,28 @@
-"""The k best paths of a linear chain, and beam search.
+"""The k best paths of linear chains, and beam search.
 
-Shapes as in :mod:`crfkit.kernels.chain.arrays`. Each looks at one sequence.
+Shapes as in :mod:`crfkit.kernels.chain.arrays`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.dispatch import implements
+from crfkit.compiler.exact import exact_sum
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.max import viterbi_step
+from crfkit.kernels.k_best import (
+    BestPaths,
+    PathLists,
+    extended,
+    list_paths,
+    next_choice,
+    node_before,
+    write,
+)
 
 # Numbers of a search with a beam: the score of the best prefix and of the true one at each token,
 # and 1 where the true prefix is still in the beam.
@@ -17,64 +30,90 @@ TOP, GOLD, ALIVE = 0, 1, 2
 N_TRACES = 3
 
 
-@kernel
-def chain_n_best(
-    scores: ChainScores,  # of one sequence of T tokens
-    best: FloatArray,  # (T + 1, K, n) workspace: the best scores of prefixes that end with a label
-    source: IntArray,  # (T + 1, K, n) workspace: where each comes from
-    value: FloatArray,  # (n,) out: -inf where there are no more paths
-    labels: CodeArray,  # (n, T) out
+class ChainPaths(NamedTuple):
+    """One sequence of a chain: a node is a token and its label, or what follows the last token."""
+
+    scores: ChainScores
+    best: FloatArray  # (R, K) the best scores of prefixes that end with a label
+    begin: int
+    length: int
+
+
+@implements(next_choice, ChainPaths)
+def _next_label(
+    problem: ChainPaths, row: int, column: int, below: float, after: int
+) -> tuple[float, int]:
+    """``max_i best_{t-1}(i) + pair(i, j)`` over the labels before that come after the last one."""
+    best, pair, index = problem.best, problem.scores.pair, problem.scores.transition_index
+    if row == 0:
+        return (0.0, 0) if after < 0 else (-math.inf, 0)
+    top, label = -math.inf, 0
+    m = index[problem.begin + row if index.shape[0] > 1 and row < problem.length else 0]
+    for i in range(pair.shape[1]):
+        score = best[row - 1, i]
+        if row < problem.length:
+            score = exact_sum(score, pair[m, i, column])
+        if score > top and (score < below or (score == below and i > after)):
+            top, label = score, i
+    return top, label
+
+
+@implements(node_before, ChainPaths)
+def _label_before(problem: ChainPaths, row: int, column: int, choice: int) -> tuple[int, int]:
+    """Return the token before, and its label: the choice."""
+    return row - 1, choice
+
+
+@implements(extended, ChainPaths)
+def _followed(problem: ChainPaths, row: int, column: int, choice: int, score: float) -> float:
+    """``score + unary_{t-1}(i) + pair(i, j)``."""
+    index, before = problem.scores.transition_index, problem.begin + row - 1
+    score = exact_sum(score, problem.scores.unary[before, choice])
+    if row < problem.length:
+        m = index[before + 1 if index.shape[0] > 1 else 0]
+        score = exact_sum(score, problem.scores.pair[m, choice, column])
+    return score
+
+
+@implements(write, ChainPaths)
+def _write_label(
+    problem: ChainPaths, row: int, column: int, choice: int, codes: CodeArray, place: int
 ) -> None:
-    """Find the n paths of the largest scores (list Viterbi: Seshadri and Sundberg 1994).
+    """Write the label of a token."""
+    if row < problem.length:
+        codes[place + row] = column
 
-    ``best_t(j)`` are the n largest of ``unary_t(j) + best_{t-1}(i) + pair(i, j)`` over all ``i``
-    and all n prefixes that end with it; of equal ones those of the lowest labels come first.
+
+@kernel
+def chain_k_best(
+    scores: ChainScores,
+    most: IntArray,  # (S,) how many paths of each sequence
+    best: FloatArray,  # (R, K) workspace: R at least the length of the longest sequence
+    lists: PathLists,  # (R + 1, K) and `ENTRIES` times the most paths times their nodes
+    found: BestPaths,  # out
+) -> None:
+    """Find the paths of the largest scores; of equal ones, the lowest last labels come first.
+
+    The best scores of all prefixes are those of `chain_max`, and so is the best path.
     """
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
-    (length, size), count = unary.shape, value.shape[0]
-    stride = 0 if index.shape[0] == 1 else 1
-    for t in range(length):
-        for j in range(size):
-            for r in range(count):
-                best[t, j, r] = -math.inf
+    unary, pair, index, offsets = scores.unary, scores.pair, scores.transition_index, scores.offsets
+    stride, size = 0 if index.shape[0] == 1 else 1, unary.shape[1]
+    first, place = 0, 0
+    for s in range(offsets.shape[0] - 1):
+        begin, length = offsets[s], offsets[s + 1] - offsets[s]
+        for t in range(length):
             if t == 0:
-                best[t, j, 0] = unary[t, j]
-                continue
-            for i in range(size):
-                added = pair[index[t * stride], i, j] + unary[t, j]
-                for r in range(count):
-                    score = best[t - 1, i, r] + added
-                    if not score > best[t, j, count - 1]:
-                        break  # those that follow are no better
-                    insert(score, i * count + r, best, t, source, t, j)
-    # One more token, of one label, after transitions of score 0, lists all paths.
-    for r in range(count):
-        best[length, 0, r] = -math.inf
-    for j in range(size):
-        for r in range(count):
-            if not best[length - 1, j, r] > best[length, 0, count - 1]:
-                break
-            insert(best[length - 1, j, r], j * count + r, best, length, source, length, 0)
-    for k in range(count):
-        value[k] = best[length, 0, k]
-        if value[k] > -math.inf:
-            at = source[length, 0, k]
-            for t in range(length - 1, -1, -1):
-                labels[k, t] = at // count
-                at = source[t, at // count, at % count] if t > 0 else 0
-
-
-@part
-def insert(score: float, came: int, best: FloatArray, t: int, source: IntArray, u: int,
-           j: int) -> None:  # fmt: skip
-    """Put a score behind equal ones among those of label `j` in row `t`, its source beside it."""
-    place = best.shape[2] - 1
-    while place > 0 and score > best[t, j, place - 1]:
-        best[t, j, place] = best[t, j, place - 1]
-        source[u, j, place] = source[u, j, place - 1]
-        place -= 1
-    best[t, j, place] = score
-    source[u, j, place] = came
+                for j in range(size):
+                    best[0, j] = unary[begin, j]
+            else:
+                m = index[(begin + t) * stride]
+                viterbi_step(best, t - 1, pair, m, unary, begin + t, best, t)
+        paths = ChainPaths(scores, best, begin, length)
+        count = list_paths(paths, length + 1, size, length, length, most[s], lists, first, place,
+                           found)  # fmt: skip
+        found.counts[s] = count
+        first += count
+        place += count * length
 
 
 @kernel

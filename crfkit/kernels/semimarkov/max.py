@@ -1,4 +1,4 @@
-"""Best segmentations, lists of the k best, scores of given ones, and the adjoint of these.
+"""Best segmentations, scores of given ones, and the adjoint of these.
 
 A segmentation is a code for each token: ``k`` where a segment of label ``k`` goes on, ``K + k``
 where one begins. Shapes as in :mod:`crfkit.kernels.semimarkov.arrays`; what is filled up in the
@@ -8,13 +8,11 @@ rows of tables is ``-inf``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, add, fill, larger, load, prefetch, store
 from crfkit.kernels._strips import strips_best
-from crfkit.kernels.chain.k_best import insert
 from crfkit.kernels.chain.max import AHEAD
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.semimarkov.arrays import (
@@ -53,6 +51,32 @@ def _best_ending(
 
 
 @part
+def best_prefixes(
+    tables: SegmentTables,
+    ends: SpanIndex,
+    index: IdArray,  # (N,) or (1,)
+    begin: int,  # rows begin:end of what tokens have
+    end: int,
+    shift: int,  # the token of row 0, for `ends`
+    search: SegmentViterbi,
+) -> None:
+    """Write the best scores of what begins at, and ends before, each token of a sequence."""
+    best, begins, width = search.best, search.begins, tables.stay.shape[1]
+    stride = 0 if index.shape[0] == 1 else 1
+    for p in range(0, width, WIDTH):
+        store(load(tables.start, begin, p), begins, 0, p)
+    for t in range(begin, end):
+        row = t - begin
+        if row > 0:
+            m = index[t * stride]
+            strips_best(best, row, tables.transitions, m, tables.start, t, begins, row)
+        for p in range(0, width, WIDTH):
+            most = min(row + 1, tables.longest[p // WIDTH])
+            top = _best_ending(tables, ends, begins, shift, t, row, p, most)
+            store(add(top, load(tables.finish, t, p)), best, row + 1, p)
+
+
+@part
 def _best_segmentation(
     tables: SegmentTables,
     ends: SpanIndex,
@@ -67,19 +91,7 @@ def _best_segmentation(
 
     Of equal ones, that with the lowest last label, then the shortest last segment, and so on.
     """
-    best, begins, width = search.best, search.begins, tables.stay.shape[1]
-    stride = 0 if index.shape[0] == 1 else 1
-    for p in range(0, width, WIDTH):
-        store(load(tables.start, begin, p), begins, 0, p)
-    for t in range(begin, end):
-        row = t - begin
-        if row > 0:
-            m = index[t * stride]
-            strips_best(best, row, tables.transitions, m, tables.start, t, begins, row)
-        for p in range(0, width, WIDTH):
-            most = min(row + 1, tables.longest[p // WIDTH])
-            top = _best_ending(tables, ends, begins, shift, t, row, p, most)
-            store(add(top, load(tables.finish, t, p)), best, row + 1, p)
+    best_prefixes(tables, ends, index, begin, end, shift, search)
     return _trace_back(tables, ends, index, size, begin, end, shift, search)
 
 
@@ -243,102 +255,3 @@ def semimarkov_add_path(
                 if q >= 0:
                     pair[lengths + n_lengths + ends.row[q], label] += level
                 before = label
-
-
-class PrefixLists(NamedTuple):
-    """The best beginnings of segmentations, by the token they reach: rooms of the search."""
-
-    begins: FloatArray  # (T + 1, K, n) the best scores where a segment begins
-    before: IntArray  # (T + 1, K, n) the label and the rank of the prefix before each
-    ends: FloatArray  # (T + 1, K, n) the best scores where a segment has ended
-    inside: IntArray  # (T + 1, K, n) the length of that segment and the rank of each
-
-
-@kernel
-def semimarkov_n_best(
-    scores: SegmentScores,  # of one sequence of T tokens
-    lists: PrefixLists,
-    value: FloatArray,  # (n,) out: -inf where there are no more segmentations
-    codes: CodeArray,  # (n, T) out
-) -> None:
-    """Find the n segmentations of the largest scores (list Viterbi, as `chain_n_best`).
-
-    Of equal ones, those of the shortest lengths and the lowest labels come first.
-    """
-    begins, before, ends, inside = lists.begins, lists.before, lists.ends, lists.inside
-    count, size, last = value.shape[0], scores.pair.shape[1], scores.unary.shape[0]
-    for t in range(last):
-        for k in range(size):
-            _list_begins(scores, t, k, lists)
-            _list_ends(scores, t, k, lists)
-    # What would begin behind the last token, after transitions of score 0, lists all segmentations.
-    for r in range(count):
-        begins[last, 0, r] = -math.inf
-    for i in range(size):
-        for r in range(count):
-            if not ends[last, i, r] > begins[last, 0, count - 1]:
-                break
-            insert(ends[last, i, r], i * count + r, begins, last, before, last, 0)
-    for n in range(count):
-        value[n] = begins[last, 0, n]
-        if value[n] == -math.inf:
-            continue
-        t, came = last, before[last, 0, n]
-        while t > 0:
-            label = came // count
-            segment = inside[t, label, came % count]
-            first = t - segment // count
-            for u in range(first, t):
-                codes[n, u] = label
-            codes[n, first] = size + label
-            came = before[first, label, segment % count]
-            t = first
-
-
-@kernel
-def _list_begins(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> None:
-    """List the best scores where a segment of label `k` begins at token `t`."""
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
-    begins, before, ends = lists.begins, lists.before, lists.ends
-    size, count = begins.shape[1], begins.shape[2]
-    for r in range(count):
-        begins[t, k, r] = -math.inf
-    if t == 0:
-        begins[t, k, 0] = 0.0
-        before[t, k, 0] = 0
-    else:
-        first = index[t if index.shape[0] > 1 else 0] * size
-        for i in range(size):
-            transition = pair[first + i, k]
-            for r in range(count):
-                score = ends[t, i, r] + transition
-                if not score > begins[t, k, count - 1]:
-                    break  # those that follow are no better
-                insert(score, i * count + r, begins, t, before, t, k)
-    for r in range(count):
-        begins[t, k, r] += unary[t, size + k]
-
-
-@kernel
-def _list_ends(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> None:
-    """List the best scores where a segment of label `k` ends at token `t`."""
-    unary, pair, lengths, spans = scores.unary, scores.pair, scores.n_transitions, scores.ends
-    begins, ends, inside = lists.begins, lists.ends, lists.inside
-    size, count = begins.shape[1], begins.shape[2]
-    run, q = 0.0, spans.ptr[t]
-    for r in range(count):
-        ends[t + 1, k, r] = -math.inf
-    for d in range(1, min(t + 1, scores.n_lengths) + 1):
-        alone = unary[t, 3 * size + k] if d == 1 else 0.0
-        span = 0.0
-        if q < spans.ptr[t + 1] and spans.length[q] == d:
-            span = pair[lengths + scores.n_lengths + spans.row[q], k]
-            q += 1
-        for r in range(count):
-            score = begins[t - d + 1, k, r] + run + pair[lengths + d - 1, k] + alone + span
-            if not score > ends[t + 1, k, count - 1]:
-                break
-            insert(score, d * count + r, ends, t + 1, inside, t + 1, k)
-        run += unary[t - d + 1, k]
-    for r in range(count):
-        ends[t + 1, k, r] += unary[t, 2 * size + k]

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.kernels.chain.k_best import insert
+from crfkit.compiler.simd import readable
 from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.k_best import BestPaths
 from crfkit.kernels.tree.sum import TreeScores, edge
 
 
@@ -191,7 +192,20 @@ def _list_below(
             score = transition + best[c, j, r]
             if not score > below[0, i, count - 1]:
                 break
-            insert(score, j * count + r, below, 0, lists.labels, c, i)
+            _insert(score, j * count + r, below, 0, lists.labels, c, i)
+
+
+@part
+def _insert(score: float, came: int, best: FloatArray, t: int, source: IntArray, u: int,
+            j: int) -> None:  # fmt: skip
+    """Put a score behind equal ones among those of label `j` in row `t`, its source beside it."""
+    place = best.shape[2] - 1
+    while place > 0 and score > best[t, j, place - 1]:
+        best[t, j, place] = best[t, j, place - 1]
+        source[u, j, place] = source[u, j, place - 1]
+        place -= 1
+    best[t, j, place] = score
+    source[u, j, place] = came
 
 
 @part
@@ -206,7 +220,7 @@ def _join_ranks(c: int, p: int, i: int, lists: TreeLists) -> None:
             score = lists.row[a] + lists.below[0, i, b]
             if not score > best[p, i, count - 1]:
                 break
-            insert(score, a * count + b, best, p, lists.joined, c, i)
+            _insert(score, a * count + b, best, p, lists.joined, c, i)
 
 
 @part
@@ -228,8 +242,8 @@ def tree_trace(
     s: int,
     place: int,
     lists: TreeLists,
-    labels: CodeArray,  # (R, N) out
-    row: int,
+    labels: CodeArray,  # out
+    start: int,  # where those of the forest start
 ) -> None:
     """Write the labels of the labeling of a forest that has a place in the list.
 
@@ -241,8 +255,28 @@ def tree_trace(
     chosen[root] = place
     for n in range(begin, end):
         c, p, _ = edge(scores, begin, n)
-        above, i = (p, labels[row, begin + p]) if p >= 0 else (root, 0)
+        above, i = (p, labels[start + p]) if p >= 0 else (root, 0)
         joined = lists.joined[c, i, chosen[above]]
         chosen[above] = joined // count
         own = lists.labels[c, i, joined % count]
-        labels[row, begin + c], chosen[c] = own // count, own % count
+        labels[start + c], chosen[c] = own // count, own % count
+
+
+@kernel
+def tree_k_best(
+    scores: TreeScores,
+    lists: TreeLists,  # workspace for the largest forest: the best labelings of each subtree
+    found: BestPaths,  # out
+) -> None:
+    """Find the labelings of the largest scores of each forest."""
+    first, place, count = 0, 0, lists.row.shape[0]
+    for s in range(found.counts.shape[0]):
+        length, n = scores.offsets[s + 1] - scores.offsets[s], 0
+        tree_lists(scores, s, readable(found.codes), False, lists)  # of no truth
+        while n < count and lists.best[length, 0, n] > -math.inf:
+            found.scores[first + n] = lists.best[length, 0, n]
+            tree_trace(scores, s, n, lists, found.codes, place + n * length)
+            n += 1
+        found.counts[s] = n
+        first += n
+        place += n * length

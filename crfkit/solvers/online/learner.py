@@ -235,8 +235,8 @@ class KBestLearner(OnlineLearner):
         if not np.isfinite(scores.unary).all():
             raise InfiniteScoresError
         best = problem.label_order.predict(
-            lambda seen: batches.structure.k_best(seen, self.problem.update.n_best)[0], scores
-        )
+            lambda seen: batches.structure.k_best(seen, self.problem.update.n_best).codes, scores
+        ).reshape(-1, len(scores.unary))
         labels = best_allowed(batches.structure, scores, targets)
         mask, every = targets.mask(scores.n_codes), np.arange(len(labels))
         paths = [path for path in best if not mask[every, path].all()]
