@@ -40,7 +40,7 @@ class PathLists(NamedTuple):
     before: CodeArray  # (E,) the path to the node before; `UNKNOWN` stands for the best one
     after: CodeArray  # (E,) of a path, the next to the same node; of a candidate, another
     asked: CodeArray  # (R, 2) nodes that are asked for their next path
-    count: IntArray  # (1,) of entries
+    used: IntArray  # (1,) how many entries there are
 
 
 class BestPaths(NamedTuple):
@@ -85,8 +85,8 @@ def write(problem: Any, row: int, column: int, choice: int, codes: CodeArray, pl
 def _add_candidate(row: int, column: int, score: float, choice: int, before: int,
                    lists: PathLists) -> int:  # fmt: skip
     """Add a candidate to those of a node; returns its entry."""
-    entry: int = lists.count[0]
-    lists.count[0] += 1
+    entry: int = lists.used[0]
+    lists.used[0] += 1
     lists.score[entry], lists.choice[entry] = score, choice
     lists.before[entry], lists.after[entry] = before, lists.candidates[row, column]
     lists.candidates[row, column] = entry
@@ -197,7 +197,7 @@ def list_paths(
     found: BestPaths,
 ) -> int:
     """List the best paths of a sequence; returns how many there are."""
-    lists.count[0] = 0
+    lists.used[0] = 0
     for r in range(rows):
         for c in range(columns):
             lists.first[r, c] = UNKNOWN
