@@ -43,10 +43,12 @@ def empty_lists(potentials: Potentials, most: IntArray, nodes: int) -> PathLists
     """Return the workspace of lists; a token of a sequence has so many nodes on each path."""
     rows = nodes * np.diff(potentials.offsets) + 1
     deep, entries = int(rows.max(initial=1)), ENTRIES * int((rows * most).max(initial=1))
-    by_node = np.empty((4, deep, potentials.n_labels), np.int32)
-    links, used = np.empty((3, entries), np.int32), np.zeros(1, np.int64)
-    asked = np.empty((deep, 2), np.int32)
-    return PathLists(*by_node, np.empty(entries), *links, asked, used)
+    first, last, candidates, newest = np.empty((4, deep, potentials.n_labels), np.int32)
+    choice, before, after = np.empty((3, entries), np.int32)
+    return PathLists(
+        first, last, candidates, newest, np.empty(entries), choice, before, after,
+        np.empty((deep, 2), np.int32), np.zeros(1, np.int64),
+    )  # fmt: skip
 
 
 def ranked(structure: Any, potentials: Potentials, found: BestPaths) -> RankedCodes:
