@@ -14,6 +14,7 @@ from crfkit.constraints.search import Found, check_empty, search
 from crfkit.labels.reading import LabelReading
 from crfkit.structures import Capability, Posterior, Structure
 from crfkit.structures.copies import LabelCopies
+from crfkit.structures.k_best import RankedCodes
 
 
 class Product(Structure[Any]):
@@ -100,11 +101,11 @@ class Product(Structure[Any]):
         of_copies = copied.structure.posterior(copied.potentials)
         return CopiedPosterior(self._inner, potentials, copied, of_copies)
 
-    def k_best(self, potentials: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the best accepted labelings of the only sequence, and their scores."""
+    def k_best(self, potentials: Potentials, k: int) -> RankedCodes:
+        """Return the best accepted labelings of each sequence, and their scores."""
         copied = self._copied(potentials)
-        codes, value = copied.structure.k_best(copied.potentials, k)
-        return copied.codes[codes], value
+        found = copied.structure.k_best(copied.potentials, k)
+        return found._replace(codes=copied.codes[found.codes])
 
     def sample(self, potentials: Potentials, uniforms: FloatArray) -> CodeArray:
         """Return accepted labelings that are drawn by their probabilities."""

@@ -186,8 +186,6 @@ def _write_path(
 @part
 def list_paths(
     problem: Any,
-    rows: int,  # of the nodes of the sequence
-    columns: int,
     final: int,  # the row of the last node
     length: int,  # how many codes a labeling has
     most: int,  # how many paths are to be found
@@ -198,8 +196,8 @@ def list_paths(
 ) -> int:
     """List the best paths of a sequence; returns how many there are."""
     lists.used[0] = 0
-    for r in range(rows):
-        for c in range(columns):
+    for r in range(final + 1):
+        for c in range(lists.first.shape[1]):
             lists.first[r, c] = UNKNOWN
     for n in range(most):
         entry = _next_path(problem, final, lists)

@@ -109,8 +109,7 @@ def chain_k_best(
                 m = index[(begin + t) * stride]
                 viterbi_step(best, t - 1, pair, m, unary, begin + t, best, t)
         paths = ChainPaths(scores, best, begin, length)
-        count = list_paths(paths, length + 1, size, length, length, most[s], lists, first, place,
-                           found)  # fmt: skip
+        count = list_paths(paths, length, length, most[s], lists, first, place, found)
         found.counts[s] = count
         first += count
         place += count * length

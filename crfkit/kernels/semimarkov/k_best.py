@@ -25,9 +25,9 @@ from crfkit.kernels.semimarkov.max import _find, best_prefixes
 class SegmentPaths(NamedTuple):
     """One sequence of ``T`` tokens as a graph.
 
-    In row ``t < T`` are the segments that begin at a token, by their labels, and what they follow
-    is the label before; in row ``T + t`` are those that end before token ``t``, and their length is
-    the choice; in row ``T`` is what follows the last one.
+    In row ``2 t`` are the segments that begin at token ``t``, by their labels, and the choice is
+    the label before; in row ``2 t - 1`` are those that end before it, and the choice is their
+    length; row ``2 T`` is what follows the last one.
     """
 
     scores: SegmentScores
@@ -73,17 +73,18 @@ def _next_choice(
     problem: SegmentPaths, row: int, column: int, below: float, after: int
 ) -> tuple[float, int]:
     """Return the best label before those that begin, or the best length of those that end."""
-    scores, last, search = problem.scores, problem.length, problem.search
+    scores, search = problem.scores, problem.search
     if row == 0:
         return (0.0, 0) if after < 0 else (-math.inf, 0)
     top, choice = -math.inf, 0
-    if row <= last:
+    if row % 2 == 0:
+        before = row // 2
         for i in range(scores.pair.shape[1]):
-            score = exact_sum(search.best[row, i], _transition(problem, row, i, column))
+            score = exact_sum(search.best[before, i], _transition(problem, before, i, column))
             if score > top and (score < below or (score == below and i > after)):
                 top, choice = score, i
         return top, choice
-    t, run = row - last - 1, 0.0
+    t, run = row // 2, 0.0
     q, high = scores.ends.ptr[problem.begin + t], scores.ends.ptr[problem.begin + t + 1]
     for d in range(1, min(t + 1, scores.n_lengths) + 1):
         own = q < high and scores.ends.length[q] == d
@@ -100,19 +101,19 @@ def _next_choice(
 @implements(node_before, SegmentPaths)
 def _node_before(problem: SegmentPaths, row: int, column: int, choice: int) -> tuple[int, int]:
     """Return where the segment before ends, or where the segment begins."""
-    if row > problem.length:
-        return row - problem.length - choice, column
-    return (problem.length + row, choice) if row > 0 else (-1, 0)
+    if row % 2 == 1:
+        return row + 1 - 2 * choice, column
+    return row - 1, choice
 
 
 @implements(extended, SegmentPaths)
 def _extended(problem: SegmentPaths, row: int, column: int, choice: int, score: float) -> float:
     """Add what the beginning of a segment, or the end of the one before, and the choice add."""
     scores, size, begin = problem.scores, problem.scores.pair.shape[1], problem.begin
-    if row <= problem.length:
-        score = exact_sum(score, scores.unary[begin + row - 1, 2 * size + choice])
-        return exact_sum(score, _transition(problem, row, choice, column))
-    t, run = row - problem.length - 1, 0.0
+    t, run = row // 2, 0.0
+    if row % 2 == 0:
+        score = exact_sum(score, scores.unary[begin + t - 1, 2 * size + choice])
+        return exact_sum(score, _transition(problem, t, choice, column))
     for u in range(t, t - choice + 1, -1):
         run = exact_sum(run, scores.unary[begin + u, column])
     score = exact_sum(score, scores.unary[begin + t - choice + 1, size + column])
@@ -126,8 +127,8 @@ def _write(
     problem: SegmentPaths, row: int, column: int, choice: int, codes: CodeArray, place: int
 ) -> None:
     """Write the codes of a segment that ends."""
-    stop = row - problem.length
-    if stop > 0:
+    if row % 2 == 1:
+        stop = row // 2 + 1
         for t in range(stop - choice, stop):
             codes[place + t] = column
         codes[place + stop - choice] = problem.scores.pair.shape[1] + column
@@ -154,8 +155,7 @@ def semimarkov_k_best(
         if length > 0:
             best_prefixes(tables, scores.ends, scores.transition_index, begin, end, 0, search)
         paths = SegmentPaths(scores, search, begin, length)
-        count = list_paths(paths, 2 * length + 1, scores.pair.shape[1], length, length, most[s],
-                           lists, first, place, found)  # fmt: skip
+        count = list_paths(paths, 2 * length, length, most[s], lists, first, place, found)
         found.counts[s] = count
         first += count
         place += count * length
