@@ -98,6 +98,10 @@ class Target:
         offsets = self.data.offsets
         return offsets[1:][offsets[:-1] < offsets[1:]] - 1
 
+    def of_sequence(self, s: int) -> Target:
+        """Return the same for one of the sequences alone."""
+        return Target(self.data[[s]], self.fitted, self.space, self._names)
+
     def tokens_with(self, attribute: str, rule: str) -> IntArray:
         """Return the tokens that have an attribute; ValueError if the model knows none so named."""
         if self._names is None:
@@ -215,6 +219,11 @@ class Rule(BaseEstimator, ABC):  # type: ignore[misc]
     """Something that is known of labelings; see :class:`Constraints`."""
 
     key: ClassVar[type] = str  # of the keys of dicts among its parameters
+    of_sequences: ClassVar[bool] = False  # whether it says something else of each, in `parts`
+
+    def parts(self, s: int, target: Target) -> list[Part]:
+        """Return rules for sequence `s` alone that together say the same of it."""
+        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -223,6 +232,19 @@ class Rule(BaseEstimator, ABC):  # type: ignore[misc]
         return all(_same(ours[name], theirs[name]) for name in ours)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Part(NamedTuple):
+    """A part of what rules say of a sequence, and how messages name it."""
+
+    rule: Rule
+    shown: str
+
+
+def parts_of(rule: Rule, s: int, target: Target) -> list[Part]:
+    """Return what a rule says of a sequence."""
+    shown = " ".join(repr(rule).split())
+    return rule.parts(s, target) if rule.of_sequences else [Part(rule, shown)]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from crfkit.constraints.base import Rule
+from crfkit.constraints.base import Rule, Target
+from crfkit.constraints.compiled import Compiled
 from crfkit.constraints.plain import plain, read_plain
 from crfkit.constraints.tag_scheme import TagScheme
 
@@ -60,6 +61,18 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
                     "list of rules, the name of a tag scheme, or None."
                 )
         return found
+
+    @classmethod
+    def compiled(cls, target: Callable[[], Target], *given: Any) -> Compiled | None:
+        """Return what is given for a model and data, None where there are no rules.
+
+        What has been compiled before is returned as it is.
+        """
+        for item in given:
+            if isinstance(item, Compiled):
+                return item
+        rules = cls.of(*given)
+        return Compiled(rules, target()) if rules else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Constraints):

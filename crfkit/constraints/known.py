@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crfkit._types import BoolArray, IntArray
-from crfkit.constraints.base import Limits, LocalRule, Target
+from crfkit.constraints.base import Limits, LocalRule, Part, Target
 from crfkit.constraints.known_segments import allowed_codes, fixed_codes
-from crfkit.data.labels import by_sequence, object_array
+from crfkit.data.labels import UNLABELED, by_sequence, object_array
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.data.validation import token_place
@@ -19,6 +19,9 @@ from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_
 from crfkit.labels.reading import LabelReading
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation
+
+# Labels of more tokens are not told apart in messages.
+MOST_PARTS = 500
 
 
 @dataclass(eq=False, repr=False)
@@ -41,6 +44,24 @@ class Known(LocalRule):
     """
 
     y: Iterable[Any]
+
+    of_sequences: ClassVar[bool] = True
+
+    def parts(self, s: int, target: Target) -> list[Part]:
+        """Return what is known of single tokens, or spans, of a sequence."""
+        offsets = target.data.offsets
+        sequences = lists(by_sequence(self.y, offsets))
+        items, spans = sequences[s], are_segments(sequences, offsets)
+        if spans:
+            return [Part(Known([[item]]), f"Known of the span {tuple(item)}") for item in items]
+        if target.of_segments or len(items) > MOST_PARTS:
+            return [Part(Known([items]), "Known")]
+        found = []
+        for t, item in enumerate(items):
+            if item is not UNLABELED:
+                row = [UNLABELED] * t + [item] + [UNLABELED] * (len(items) - t - 1)
+                found.append(Part(Known([row]), f"Known at position {t} ({item!r:.60})"))
+        return found
 
     def limit(self, target: Target, limits: Limits) -> None:
         """Leave out all else."""
@@ -72,12 +93,8 @@ def _limit_labels(y: list[list[Any]], target: Target, limits: Limits) -> None:
             "model can give there."
         )
     if target.of_segments:
-        masks = allowed_codes(codes, len(classes))
-        targets = None if masks is None else Targets(codes, masks)
-    else:
-        targets = Targets(codes, allowed)
-    if targets is not None:
-        _limit_to(targets, target.n_codes, limits)
+        allowed = allowed_codes(codes, len(classes))
+    _limit_to(Targets(codes, allowed), target.n_codes, limits)
 
 
 def _limit_to(targets: Targets, n_codes: int, limits: Limits) -> None:
@@ -93,8 +110,7 @@ def _limit_segments(runs: Listed, target: Target, limits: Limits) -> None:
     known = Segmentation(runs.start, runs.stop, places)
     fixed = fixed_codes(target.fitted, known, target.data.offsets)
     allowed = allowed_codes(fixed, len(target.classes))
-    if allowed is not None:
-        _limit_to(Targets(fixed, allowed), target.n_codes, limits)
+    _limit_to(Targets(fixed, allowed), target.n_codes, limits)
 
 
 def _limit_spans(runs: Listed, target: Target, limits: Limits) -> None:

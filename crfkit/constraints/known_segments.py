@@ -13,10 +13,8 @@ from crfkit.labels.segmentation import ANY, BEGINS, EITHER, Segmentation
 from crfkit.labels.segments import longest
 
 
-def allowed_codes(fixed: CodeArray, size: int) -> BoolArray | None:
-    """Return which codes each token may have, (N, 2 K), given the fixed ones; None for all."""
-    if (fixed == ANY).all():
-        return None
+def allowed_codes(fixed: CodeArray, size: int) -> BoolArray:
+    """Return which codes each token may have, (N, 2 K), given the fixed ones."""
     allowed = np.ones((len(fixed), 2 * size), bool)
     known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
     labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]

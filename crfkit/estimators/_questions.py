@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import FloatArray, Potentials
+from crfkit.constraints.known_segments import allowed_codes
 from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.inference.base import expectations, marginals
-from crfkit.inference.constraints import allowed_log_proba, conditional_log_proba
+from crfkit.inference.log_probability import log_probability
 from crfkit.labels.segmentation import ANY
 from crfkit.structures import Structure
 
@@ -19,32 +20,36 @@ from crfkit.structures import Structure
 SHARE = 2000
 
 
-def predict_proba(self: Any, X: Any) -> list[FloatArray]:
-    """Return the marginal probabilities of the labels; `X` and errors are as for `predict`.
+def predict_proba(self: Any, X: Any, *, constraints: Any = None) -> list[FloatArray]:
+    """Return the marginal probabilities of the labels; parameters and errors are as of `predict`.
 
     Returns
     -------
     list of S ndarrays of shape (T, K)
-        ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1.
+        ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1. With constraints, the
+        probabilities given that these are kept to.
     """
 
     def ask(structure: Structure, potentials: Potentials) -> list[FloatArray]:
         return np.split(marginals(structure, potentials)[0], potentials.offsets[1:-1])
 
-    return [rows for chunk in self._ask(self._pack(X), ask) for rows in chunk]
+    found = self._ask(self._pack(X), ask, constraints=constraints)
+    return [rows for chunk in found for rows in chunk]
 
 
-def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
+def predict_marginals(
+    self: Any, X: Any, *, constraints: Any = None
+) -> list[list[dict[Hashable, float]]]:
     """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
 
-    For each token ``{label: probability}``; `X` and errors are as for `predict`.
+    For each token ``{label: probability}``; parameters and errors are as of `predict_proba`.
     """
-    rows = self.predict_proba(X)
+    rows = self.predict_proba(X, constraints=constraints)
     labels = self.classes_.tolist()
     return [[dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows]
 
 
-def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
+def sequence_log_proba(self: Any, X: Any, y: Any, *, constraints: Any = None) -> FloatArray:
     """Return the log-probability of whole sequences of labels, or of segments.
 
     In a model of segments, labels of tokens may stand for several segmentations, whose
@@ -58,13 +63,15 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
     y : iterable of sequences of labels, or of lists of (start, stop, label)
         The labels, or the segments, in the number and lengths of X (else ValueError). Where some
         are sets or `UNLABELED`, the probability is that of all labelings that are allowed.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`: the probability is the one given that these are kept to.
 
     Returns
     -------
     ndarray of shape (S,)
         ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
         scheme or may not stand there, a segment is too long or too short, or one may not follow
-        another; 0 for an empty sequence.
+        another, or constraints are not kept to; 0 for an empty sequence.
     """
     data, labels = self._pack(X), self._fitted_labels()
     codes, possible, allowed = labels.codes(self, by_sequence(y, data.offsets), data.offsets)
@@ -77,13 +84,14 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         tokens = tokens_of(data, potentials)
         own = codes[tokens]
         if labels.of_segments:
-            return conditional_log_proba(structure, potentials, own)
+            return log_probability(structure, potentials, allowed_codes(own, len(self.classes_)))
         if allowed is not None:
-            return allowed_log_proba(structure, potentials, allowed[tokens])
+            return log_probability(structure, potentials, allowed[tokens])
         return structure.score(potentials, own) - expectations(structure, potentials)[1]
 
     share = SHARE if labels.of_segments else None
-    log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask, share=share)])
+    answers = self._ask(data, ask, share=share, constraints=constraints)
+    log_proba = np.concatenate([np.zeros(0), *answers])
     log_proba[cannot] = -np.inf
     return log_proba
 
@@ -94,10 +102,11 @@ def tokens_of(data: PackedSequences, potentials: Potentials) -> slice:
     return slice(begin, begin + int(potentials.offsets[-1]))
 
 
-def expected_lengths(self: Any, X: Any) -> FloatArray:
+def expected_lengths(self: Any, X: Any, *, constraints: Any = None) -> FloatArray:
     """Return how many segments of each length and label, (L, K), the model expects in sequences.
 
-    Divided by the sums of columns, these are distributions of lengths. `X` is as for `predict`.
+    Divided by the sums of columns, these are distributions of lengths. Parameters are as of
+    `predict`.
     """
     data = self._pack(X)
 
@@ -105,4 +114,5 @@ def expected_lengths(self: Any, X: Any) -> FloatArray:
         expected, begin = expectations(structure, potentials)[0], potentials.n_transitions
         return expected.pair[begin : begin + potentials.n_lengths].copy()
 
-    return sum(self._ask(data, count, share=SHARE), np.zeros(self.length_scores_.shape))
+    found = self._ask(data, count, share=SHARE, constraints=constraints)
+    return sum(found, np.zeros(self.length_scores_.shape))

@@ -13,24 +13,22 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._questions import tokens_of
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.constraints import fixed_codes, with_fixed
-from crfkit.labels.fields import check_apart, read_listed
+from crfkit.labels.fields import read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
+from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.labels.segments import longest
 from crfkit.structures import Structure
 
 
-def predict_spans(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segment]]:
+def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Segment]]:
     """Return the segments of the best segmentation, without those of tokens outside.
 
     Parameters
     ----------
     X : iterable of sequences
         As for `predict`, also in what is raised.
-    fixed : iterable of S lists of (start, stop, label), optional
-        Segments that each sequence is known to have. TypeError or ValueError if they are not within
-        it, overlap, are too long or too short, have an unknown label, or leave no segmentation.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`.
 
     Returns
     -------
@@ -43,11 +41,11 @@ def predict_spans(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segment]
     the last step, ``pipeline[-1].predict_spans(pipeline[:-1].transform(X))``.
     """
     data = self._pack(X)
-    return segments_of(self, _best_codes(self, data, _fixed(self, fixed, data)), data.offsets)
+    return segments_of(self, _best_codes(self, data, constraints), data.offsets)
 
 
 def predict_span_proba(
-    self: Any, X: Any, spans: Any = None, *, fixed: Any = None
+    self: Any, X: Any, spans: Any = None, *, constraints: Any = None
 ) -> list[FloatArray]:
     """Return the probabilities of segments.
 
@@ -58,8 +56,8 @@ def predict_span_proba(
     spans : iterable of S lists of (start, stop, label), optional
         Segments of each sequence, which may overlap, also those of `likely_spans`; those of
         `predict_spans` if not given.
-    fixed : iterable of S lists of (start, stop, label), optional
-        As for `predict_spans`, also in what is raised: probabilities are those given them.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`: probabilities are those given that these are kept to.
 
     Returns
     -------
@@ -68,10 +66,10 @@ def predict_span_proba(
         a label that the model does not know, and for a segment longer than it allows.
     """
     data = self._pack(X)
-    known = _fixed(self, fixed, data)
+    held = self._held(constraints, data)
     if spans is None:
-        spans = segments_of(self, _best_codes(self, data, known), data.offsets)
-    runs = _given(self, spans, data.offsets, "spans")
+        spans = segments_of(self, _best_codes(self, data, held), data.offsets)
+    runs = _given(self, spans, data.offsets)
     found = np.zeros(len(runs.start))
     most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
     order = np.argsort(runs.start, kind="stable")
@@ -84,16 +82,17 @@ def predict_span_proba(
         begin = tokens.start
         own = order[slice(*np.searchsorted(starts, [begin, tokens.stop]))]
         part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
-        given = with_fixed(potentials, known[tokens])
-        found[own] = structure.span_probabilities(given, reading, *part)
+        found[own] = structure.span_probabilities(potentials, reading, *part)
 
-    self._ask(data, ask, fixed=known)
+    self._ask(data, ask, constraints=held)
     sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
     counts = np.bincount(sequence, minlength=len(data))
     return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
 
 
-def likely_spans(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[ProbableSegment]]:
+def likely_spans(
+    self: Any, X: Any, *, threshold: float = 0.5, constraints: Any = None
+) -> list[list[ProbableSegment]]:
     """Return all segments with at least some probability, which may overlap.
 
     Parameters
@@ -102,6 +101,8 @@ def likely_spans(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[Prob
         As for `predict`, also in what is raised.
     threshold : float, default=0.5
         The least probability, above 0 and at most 1. A small one takes long.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`: probabilities are those given that these are kept to.
 
     Returns
     -------
@@ -128,37 +129,23 @@ def likely_spans(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[Prob
         return Segmentation(start + begin, stop + begin, label_of[kind]), proba
 
     sequences: list[list[ProbableSegment]] = [[] for _ in range(len(data))]
-    for runs, proba in self._ask(data, ask):
+    for runs, proba in self._ask(data, ask, constraints=constraints):
         placed = zip(_placed(self, runs, data.offsets), proba.tolist(), strict=True)
         for (s, segment), probability in placed:
             sequences[s].append(ProbableSegment(*segment, probability))
     return sequences
 
 
-def _best_codes(estimator: Any, data: PackedSequences, fixed: CodeArray) -> CodeArray:
-    """Return the codes of the best segmentation with those that are fixed."""
-
-    def decode(structure: Structure, potentials: Potentials) -> CodeArray:
-        own = fixed[tokens_of(data, potentials)]
-        return ViterbiDecoder().decode(structure, with_fixed(potentials, own))
-
-    return np.concatenate([np.empty(0, np.int32), *estimator._ask(data, decode, fixed=fixed)])
+def _best_codes(estimator: Any, data: PackedSequences, constraints: Any) -> CodeArray:
+    """Return the codes of the best segmentation that keeps to constraints."""
+    answers = estimator._ask(data, ViterbiDecoder().decode, constraints=constraints)
+    return np.concatenate([np.empty(0, np.int32), *answers])
 
 
-def _fixed(estimator: Any, fixed: Any, data: PackedSequences) -> CodeArray:
-    """Return the code that each token has to have, or what may be there: (N,)."""
-    if fixed is None:
-        return np.full(data.n_tokens, ANY, np.int32)
-    given = _given(estimator, fixed, data.offsets, "fixed")
-    return fixed_codes(estimator, given, data.offsets)
-
-
-def _given(estimator: Any, segments: Any, offsets: IntArray, name: str) -> Segmentation:
+def _given(estimator: Any, segments: Any, offsets: IntArray) -> Segmentation:
     """Return segments that the user lists, with `UNKNOWN` for labels that are."""
-    sequences = [list(items) for items in iterate_sequences(segments, name)]
-    listed = read_listed(sequences, offsets, name)
-    if name == "fixed":
-        check_apart(listed, offsets, name)
+    sequences = [list(items) for items in iterate_sequences(segments, "spans")]
+    listed = read_listed(sequences, offsets, "spans")
     coding = estimator._fitted_labels().coding(estimator)
     labels = coding.places(object_array(listed.labels), estimator.classes_)
     return Segmentation(listed.start, listed.stop, labels)

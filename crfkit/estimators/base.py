@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -28,14 +28,14 @@ from crfkit.data.labels import (
     check_lengths,
     check_sample_weight,
 )
+from crfkit.estimators._asking import ask, held
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference import DECODERS
-from crfkit.inference.base import Answer, DecodedLabels, FittedModel
-from crfkit.inference.constraints import infeasibility_message
+from crfkit.inference.base import DecodedLabels, FittedModel
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
 from crfkit.labels.base import LabelCoding, LabelSpace, TokenCoding, TokenLabels
 from crfkit.labels.segments import SegmentLabels
@@ -50,7 +50,7 @@ from crfkit.potentials.blocks import (
     sparse_counts,
 )
 from crfkit.potentials.semimarkov import WEIGHTS_OF
-from crfkit.structures import NoSegmentationError, Structure
+from crfkit.structures import Structure
 from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
 from crfkit.training.early_stopping import Watch, find_scorer
 from crfkit.training.fit import Fit, FitProgress, ParameterCounts, Problem
@@ -156,6 +156,7 @@ class LinearClassifier(SequenceClassifier):
     n_jobs: int | None
     warm_start: Any = False
     init: Any = "zeros"
+    constraints: Any = None
     has_probabilities: ClassVar[bool] = False
 
     state_features_ = weight_view("coef_", "(attribute, label)")
@@ -171,6 +172,7 @@ class LinearClassifier(SequenceClassifier):
     transition_feature_names_in_ = names_of_attributes(TRANSITIONS, "shape (D2,)")
     segment_feature_names_in_ = names_of_attributes(SEGMENTS, "shape (D3,)")
     max_lengths_ = property(max_lengths)
+    _ask, _held = ask, held
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
 
@@ -282,13 +284,16 @@ class LinearClassifier(SequenceClassifier):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in _DERIVED}
 
-    def predict(self, X: Any) -> LabelSequences:
+    def predict(self, X: Any, *, constraints: Any = None) -> LabelSequences:
         """Return the labels of sequences.
 
         Parameters
         ----------
         X : iterable of sequences
             In the form the model was fitted with, or PackedSequences.
+        constraints : Constraints, rule, list of rules, str or None, default=None
+            What is known of the labels, beside the parameter `constraints` of the estimator: rules
+            of :mod:`crfkit.constraints`, or the name of a tag scheme.
 
         Returns
         -------
@@ -298,18 +303,20 @@ class LinearClassifier(SequenceClassifier):
         Raises
         ------
         NotFittedError, TypeError, ValueError
-            Before `fit`; if a token cannot be read or the number of features is another one.
+            Before `fit`; if a token cannot be read or the number of features is another one; if
+            constraints do not fit the model, or a sequence has no labels that keep to them.
         """
-        alone = X.__class__ is list and len(X) == 1 and X[0].__class__ is list
+        free = constraints is None and self.constraints is None
+        alone = free and X.__class__ is list and len(X) == 1 and X[0].__class__ is list
         found = self._predict_one(X[0]) if alone else None
         if found is not None:
             return found
         data = self._pack(X)
         decoder = self._decoder()
         if "vote_changes_" in vars(self):
-            codes = elect(self, data, decoder)
+            codes = elect(self, data, decoder, free)
         else:
-            codes = self._decode(data, decoder)
+            codes = self._decode(data, decoder, None if free else self._held(constraints, data))
         coding = self._fitted_labels().coding(self)
         labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
         if alone:
@@ -365,9 +372,9 @@ class LinearClassifier(SequenceClassifier):
         check_method("decoding", self.decoding, "decode")
         return self.decoding
 
-    def _decode(self, data: PackedSequences, decoder: Any) -> CodeArray:
+    def _decode(self, data: PackedSequences, decoder: Any, held: Any) -> CodeArray:
         """Return the codes of tokens, shape (N,), that a decoder chooses."""
-        if self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
+        if held is None and self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
             tagger, _ = self._cached(data).tagger, ThreadMap(self.n_jobs)
             codes = None if tagger is None or not tagger.takes(data) else tagger.codes(data)
             if codes is not None:
@@ -378,22 +385,7 @@ class LinearClassifier(SequenceClassifier):
             codes: CodeArray = decoder.decode(structure, potentials, labels)
             return codes
 
-        return np.concatenate([np.empty(0, np.int32), *self._ask(data, choose)])
-
-    def _ask(
-        self,
-        data: PackedSequences,
-        question: Callable[[Structure, Potentials], Answer],
-        *,
-        share: int | None = None,
-        fixed: Any = None,
-    ) -> list[Answer]:
-        """Return the answers to a question about each chunk; see :class:`FittedModel`."""
-        try:
-            with ThreadMap(self.n_jobs) as threads:
-                return self._model_for(data).ask(data, question, threads, share)
-        except NoSegmentationError as error:
-            raise ValueError(infeasibility_message(self, error, data.offsets, fixed)) from error
+        return np.concatenate([np.empty(0, np.int32), *self._ask(data, choose, constraints=held)])
 
     def _model_for(self, data: PackedSequences) -> FittedModel:
         """Return the model of the fitted weights."""

@@ -101,6 +101,10 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels;
         `init` is for the first one then.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        What all answers of the model keep to, probabilities too: rules such as ``Count("PRICE",
+        at_most=1)`` (:mod:`crfkit.constraints`), or the name of a tag scheme, "IOB2". They have no
+        part in training, but in the scores of a validation part. May be changed after fitting.
     random_state : int, RandomState instance or None, default=None
         Chooses the sequences that early stopping holds out, and, where `solver` is a name and this
         is not None, the order in which a stochastic solver visits the data.
@@ -189,6 +193,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     early_stopping: bool | EarlyStopping = False
     init: Any = "zeros"
     warm_start: bool = False
+    constraints: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

@@ -31,7 +31,7 @@ STRONGEST, WEAKEST = 10.0, 1e-3
 
 _PASSED_ON = (
     "solver", "max_iter", "features", "min_freq", "all_possible_states", "all_possible_transitions",
-    "boundary_weights", "decoding", "random_state", "n_jobs", "verbose",
+    "boundary_weights", "decoding", "constraints", "random_state", "n_jobs", "verbose",
 )  # fmt: skip
 
 register(StratifiedSequenceKFold)
@@ -74,8 +74,9 @@ class CRFClassifierCV(LinearClassifier):
     refit : bool, default=True
         Fit the best penalties to all data. Without, the model only has its scores.
     solver, max_iter, features, min_freq, all_possible_states, all_possible_transitions
-    boundary_weights, decoding, random_state, n_jobs
-        As for :class:`CRFClassifier`, in each fit; the scores depend on `decoding` as well.
+    boundary_weights, decoding, constraints, random_state, n_jobs
+        As for :class:`CRFClassifier`, in each fit; the scores depend on `decoding` and
+        `constraints` as well.
     verbose : int, default=0
         1 prints a line for each fit; more also prints the iterations of the last fit.
 
@@ -124,6 +125,7 @@ class CRFClassifierCV(LinearClassifier):
     all_possible_transitions: bool = False
     boundary_weights: bool = False
     decoding: Any = "viterbi"
+    constraints: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

@@ -92,6 +92,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         with a kernel.
     warm_start : bool, default=False
         Start from the weights of the last fit, as `init` would; not with a kernel.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        What predictions keep to, as for :class:`CRFClassifier`.
     random_state : int, RandomState instance or None, default=None
         The order in which the solver visits the data, where `solver` is a name.
 
@@ -164,6 +166,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     boundary_weights: bool = False
     init: Any = "zeros"
     warm_start: bool = False
+    constraints: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

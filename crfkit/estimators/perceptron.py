@@ -64,6 +64,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     early_stopping, warm_start
         As for :class:`CRFClassifier`. With "vote", early stopping scores the last weights of a
         pass, and the votes up to the best pass are kept.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        What predictions keep to, as for :class:`CRFClassifier`; not with "vote".
     random_state : int, RandomState instance or None, default=None
         Orders the sequences, and chooses those that early stopping holds out. None: always the same
         orders, and held-out sequences that differ.
@@ -147,6 +149,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     boundary_weights: bool = False
     early_stopping: bool | EarlyStopping = False
     warm_start: bool = False
+    constraints: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

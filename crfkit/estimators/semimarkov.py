@@ -78,6 +78,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     early_stopping : bool or EarlyStopping, default=False
         As for :class:`crfkit.CRFClassifier`; where `fit` is given no validation part, that is a
         tenth of the sequences.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        What all answers of the model keep to, as for :class:`crfkit.CRFClassifier`.
 
     Attributes
     ----------
@@ -184,6 +186,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     decoding: Any = "viterbi"
     init: Any = "zeros"
     early_stopping: bool | EarlyStopping = False
+    constraints: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
 from crfkit._types import CodeArray, Counts, FloatArray, ObjectArray, Potentials
+from crfkit.constraints.compiled import Compiled
 from crfkit.data import PackedSequences
 from crfkit.labels.base import LabelCoding
 from crfkit.labels.reading import LabelReading
@@ -34,19 +35,23 @@ class FittedModel(NamedTuple):
         question: Callable[[Structure, Potentials], Answer],
         threads: ThreadMap,
         share: int | None = None,
+        held: Compiled | None = None,
     ) -> list[Answer]:
         """Return the answers to a question about each chunk of sequences, in their order.
 
         The first sequence of a chunk is ``potentials.first``. Chunks have about `share` tokens; if
         not given, the number of threads tells. It changes no bit of what is said of a sequence.
+        Answers are those of labelings that keep to the rules of `held`.
         """
         model, weights = self
 
         def answer(chunk: Chunk) -> Answer:
-            structure = model.structure
+            structure, potentials = model.structure, model.scores(weights, data, chunk, threads)
+            if held is not None:
+                structure, potentials = held.restrict(structure, potentials)
             if is_long(chunk):
                 structure = with_threads(structure, threads)
-            return question(structure, model.scores(weights, data, chunk, threads))
+            return question(structure, potentials)
 
         if share is None:
             share = data.n_tokens

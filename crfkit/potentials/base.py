@@ -41,7 +41,10 @@ class PotentialsModel(ABC):
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
-        """Return the potentials of a chunk of new data; `threads` share a long sequence."""
+        """Return the potentials of a chunk of new data; `threads` share a long sequence.
+
+        Their unary scores are a new array, which may be written to.
+        """
 
 
 class FeatureChoice(NamedTuple):

@@ -40,12 +40,12 @@ else:
 class NoPathError(ValueError):
     """A sequence has no labeling of finite score.
 
-    `position` is the first that no path of allowed labels and transitions gets past.
+    `position` is the first that no path of allowed labels and transitions gets past; `others` are
+    further sequences of the batch that are known to have none, of which there may be more.
     """
 
-    def __init__(self, sequence: int, position: int) -> None:
-        self.sequence = sequence
-        self.position = position
+    def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
+        self.sequence, self.position, self.others = sequence, position, others
         super().__init__(
             f"sequence {sequence}: no path is left at position {position}: every label there is "
             "forbidden (score -inf) or cannot be reached by an allowed transition from the "
@@ -59,14 +59,11 @@ class NoPathError(ValueError):
 class NoSegmentationError(NoPathError):
     """A sequence has no segmentation of finite score.
 
-    `position` is the last that segments from the start of the sequence lead up to; `others` are
-    further sequences of the batch that are known to have none, of which there may be more.
+    `position` is the last that segments from the start of the sequence lead up to.
     """
 
     def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
-        self.sequence = sequence
-        self.position = position
-        self.others = others
+        self.sequence, self.position, self.others = sequence, position, others
         ValueError.__init__(
             self,
             f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
@@ -397,8 +394,8 @@ def raise_if_dead(potentials: Potentials, status: IntArray) -> None:
     """Raise the error of the first sequence whose status is the token that no path gets past."""
     dead = np.flatnonzero(status >= 0)
     if len(dead):
-        s = int(dead[0])
-        raise NoPathError(potentials.first + s, int(status[s] - potentials.offsets[s]))
+        s, others = int(dead[0]), tuple((potentials.first + dead[1:]).tolist())
+        raise NoPathError(potentials.first + s, int(status[s] - potentials.offsets[s]), others)
 
 
 def longest(potentials: Potentials) -> int:

@@ -21,6 +21,7 @@ from crfkit._parallel import ThreadMap, return_memory
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
+from crfkit.constraints import Constraints
 from crfkit.labels.base import LabelSpace
 from crfkit.labels.costs import Cost
 from crfkit.losses import LOSSES, Loss
@@ -71,6 +72,7 @@ SOLVER_VECTORS = 18
 _FLAGS = (*FeatureChoice._fields[1:], "warm_start")
 _USUAL = {
     **dict.fromkeys(_FLAGS, False), "early_stopping": False, "features": None, "init": "zeros",
+    "constraints": None,
 }  # fmt: skip
 
 
@@ -141,6 +143,8 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
         check_method("features", given["features"], "fit_transform", "None")
     check_random_state(given["random_state"])
     check_init(given["init"])
+    if given["constraints"] is not None:
+        Constraints.of(given["constraints"])
     estimator._decoder()
     return Problem(
         features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from crfkit import SegmentLimits, SemiMarkovCRF, SequenceVectorizer
+from crfkit.constraints import Known
 from crfkit.estimators import _questions
 from crfkit.inference import base as fitted_model
 from crfkit.metrics import Segment
@@ -161,8 +162,8 @@ def test_given_segments_are_conditioned_on(model):
     known = [[(0, 1, "PER"), Segment(2, 3, "LOC")], [(1, 3, "O")], [(2, 3, "PER")], [], []]
     asked = [[(1, 2, "PER"), (0, 1, "PER")], [(0, 1, "PER")], [(0, 2, "PER"), (0, 3, "PER")],
              [(0, 2, "LOC")], []]  # fmt: skip
-    found = model.predict_span_proba(SHORT, asked, fixed=known)
-    best = model.predict_spans(SHORT, fixed=known)
+    found = model.predict_span_proba(SHORT, asked, constraints=Known(known))
+    best = model.predict_spans(SHORT, constraints=Known(known))
     for tokens, fixed, segments, ours, one in zip(SHORT, known, asked, found, best, strict=True):
         wanted = [tuple(s) for s in fixed]
         pairs = [
@@ -186,11 +187,11 @@ def holds(path, segment, model):
 
 
 BAD_FIXED = {
-    "unknown": ([[(0, 1, "ORG")]], "sequence 0 of fixed: the segment (0, 1) has a label"),
+    "unknown": ([[(0, 1, "ORG")]], "sequence 0 of Known: the segment (0, 1) has a label"),
     "too long": ([[(0, 3, "PER")]], "can be: 2 tokens. Fit with a larger max_length"),
-    "overlap": ([[(0, 2, "PER"), (1, 3, "LOC")]], "sequence 0 of fixed: the segments (0, 2"),
-    "outside": ([[(2, 9, "PER")]], "sequence 0 of fixed: the segment (2, 9, 'PER') is not within"),
-    "lists": ([[], []], "X has 1 sequences, but fixed has 2"),
+    "overlap": ([[(0, 2, "PER"), (1, 3, "LOC")]], "sequence 0 of Known: the segments (0, 2"),
+    "outside": ([[(2, 9, "PER")]], "sequence 0 of Known: the segment (2, 9, 'PER') is not within"),
+    "lists": ([[], []], "X has 1 sequences, but Known has 2"),
 }
 
 
@@ -199,7 +200,7 @@ def test_fixed_segments_that_cannot_be_are_refused(model, case):
     fixed, part = BAD_FIXED[case]
     for call in (model.predict_spans, model.predict_span_proba):
         with pytest.raises(ValueError) as info:
-            call([X[1]], fixed=fixed)
+            call([X[1]], constraints=[Known(fixed)])
         assert part in str(info.value)
 
 
@@ -341,12 +342,13 @@ def test_weights_of_any_size_give_probabilities(model, scale):
 LIMITS = SegmentLimits(min_length={"LOC": 2, "O": 3}, forbidden=[("LOC", "PER")])
 IMPOSSIBLE = {
     "short": ([(2, 3, "LOC")],
-              "sequence 1 of fixed: the segment (2, 3) is shorter than segments of the label 'LOC' "
+              "sequence 1 of Known: the segment (2, 3) is shorter than segments of the label 'LOC' "
               "can be: 2 tokens. Fit with a smaller min_length."),
     "step": ([(4, 5, "PER"), (2, 4, "LOC")],
-             "sequence 1 of fixed: the segment of label 'PER' at position 4 follows one of 'LOC'"),
+             "sequence 1 of Known: the segment of label 'PER' at position 4 follows one of 'LOC'"),
     "gap": ([(0, 2, "LOC"), (4, 6, "LOC"), (3, 4, "PER")],
-            "sequence 1 of fixed: no segmentation has these segments: none gets past position"),
+            "sequence 1: no labeling keeps to Known of the span (0, 2, 'LOC') and Known of the "
+            "span (3, 4, 'PER'): none gets past position"),
 }  # fmt: skip
 
 
@@ -363,9 +365,9 @@ def test_fixed_segments_that_the_limits_forbid_are_told_as_such(limited, case):
     tokens = [{"w": "a"}] * 6
     for call in (limited.predict_spans, limited.predict_span_proba):
         with pytest.raises(ValueError) as info:
-            call([tokens, tokens], fixed=[[], fixed])
+            call([tokens, tokens], constraints=Known([[], fixed]))
         assert words in str(info.value)
-    assert limited.predict_spans([tokens], fixed=[[(0, 2, "LOC")]])[0][0][:2] == (0, 2)
+    assert limited.predict_spans([tokens], constraints=Known([[(0, 2, "LOC")]]))[0][0][:2] == (0, 2)
 
 
 @pytest.mark.parametrize(

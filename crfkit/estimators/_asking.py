@@ -1,0 +1,52 @@
+"""Questions to fitted models about chunks of data, and what the answers are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import Potentials
+from crfkit.constraints import Constraints, Target
+from crfkit.constraints.compiled import Compiled
+from crfkit.data import PackedSequences
+from crfkit.inference.base import Answer
+from crfkit.inference.infeasible import no_segmentation_message, why_infeasible
+from crfkit.structures import NoPathError, Structure
+
+
+def ask(
+    self: Any,
+    data: PackedSequences,
+    question: Callable[[Structure, Potentials], Answer],
+    *,
+    share: int | None = None,
+    constraints: Any = None,
+) -> list[Answer]:
+    """Return the answers to a question about each chunk; see :class:`FittedModel`.
+
+    They keep to the parameter `constraints` of the estimator, and to those that are given; what
+    `held` has returned may be given in place of both.
+    """
+    held, model = self._held(constraints, data), self._model_for(data)
+    try:
+        with ThreadMap(self.n_jobs) as threads:
+            answers: list[Answer] = model.ask(data, question, threads, share, held)
+            return answers
+    except NoPathError as error:
+        why = why_infeasible(model, held, error)
+        if why is None and "length_scores_" in vars(self):
+            why = no_segmentation_message(self, error, data.lengths)
+        if why is None:
+            raise
+        raise ValueError(why) from error
+
+
+def held(self: Any, constraints: Any, data: PackedSequences) -> Compiled | None:
+    """Return what answers about some data are held to; None where there is nothing."""
+
+    def target() -> Target:
+        names = vars(self).get("_feature_names")
+        return Target(data, self, self._fitted_labels(), names)
+
+    return Constraints.compiled(target, self.constraints, constraints)

@@ -1,0 +1,35 @@
+"""Probabilities that labelings are among some."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfkit._types import BoolArray, FloatArray, Potentials
+from crfkit.inference.base import expectations
+from crfkit.structures import NoPathError, Structure
+
+
+def log_probability(structure: Structure, potentials: Potentials, allowed: BoolArray) -> FloatArray:
+    """Return the log-probability that all tokens have codes they may have, (N, C): shape (S,)."""
+    log_z = expectations(structure, potentials)[1]
+    clamped, possible = potentials.clamp(allowed), np.ones(len(log_z), bool)
+    try:
+        return expectations(structure, clamped)[1] - log_z
+    except NoPathError as error:
+        possible[np.array([error.sequence, *error.others]) - potentials.first] = False
+    rest = clamped.take(np.flatnonzero(possible))
+    try:
+        shares = expectations(structure, rest)[1]
+    except NoPathError:  # one by one, so that none is summed again for each of the others
+        shares = np.array([_log_sum_or_none(structure, one) for one in rest.each()])
+    found = np.full(len(log_z), -np.inf)
+    found[possible] = shares - log_z[possible]
+    return found
+
+
+def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
+    """Return log Z of the only sequence, ``-inf`` where it has no labeling."""
+    try:
+        return float(expectations(structure, one)[1][0])
+    except NoPathError:
+        return -np.inf
