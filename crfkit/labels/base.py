@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -75,6 +75,10 @@ class LabelCoding(ABC):
     @abstractmethod
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones."""
+
+    @abstractmethod
+    def key(self, label: Hashable) -> Hashable:
+        """Return what tells a label, or that of a span, from others."""
 
     @abstractmethod
     def reading(
@@ -164,6 +168,10 @@ class TokenCoding(LabelCoding):
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return the labels themselves, of distributions the most probable ones."""
         return most_probable(y)
+
+    def key(self, label: Hashable) -> Hashable:
+        """Return the label."""
+        return label
 
     def reading(
         self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False
