@@ -200,8 +200,12 @@ class Tree(Structure[TreePotentials]):
 
         scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
         losses = table_losses(potentials.pair, raised.factor, raised.pair_shift)
-        entropy = np.zeros(len(sums.log_z))
-        tree_entropy(scores, raised, losses, work, sums, entropy)
+        level = raised._replace(
+            shift=frozen(np.zeros_like(raised.shift)),
+            pair_shift=frozen(np.zeros_like(raised.pair_shift)),
+        )
+        work, entropy = work._replace(row=np.empty((2, potentials.n_labels))), sums.log_z
+        tree_entropy(scores, level, raised.shift, transposed(losses), work, entropy, sums.status)
         raise_if_dead(potentials, sums.status)
         again = are_small(potentials, entropy, sums.status == OK)
         if again.any():

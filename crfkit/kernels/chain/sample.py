@@ -18,19 +18,29 @@ from crfkit.kernels.chain.sum import OK, forward
 
 
 @part
-def drawn(weights: FloatArray, row: int, uniform: float) -> int:
-    """Return the column at which the sum of a row passes a share of the whole: a weight above 0."""
+def drawn_with_rest(weights: FloatArray, row: int, uniform: float) -> tuple[int, float]:
+    """Return the column at which the sum of a row passes a share of the whole: a weight above 0.
+
+    And which share of that weight, from 0 to 1, was needed.
+    """
     total = 0.0
     for k in range(weights.shape[1]):
         total += weights[row, k]
-    target, below, last = uniform * total, 0.0, 0
+    target, below, last, rest = uniform * total, 0.0, 0, 0.0
     for k in range(weights.shape[1]):
-        below += weights[row, k]
         if weights[row, k] > 0.0:
-            last = k
-            if target < below:
+            last, rest = k, (target - below) / weights[row, k]
+            if target < below + weights[row, k]:
                 break
-    return last
+        below += weights[row, k]
+    return last, rest
+
+
+@part
+def drawn(weights: FloatArray, row: int, uniform: float) -> int:
+    """Return the column at which the sum of a row passes a share of the whole: a weight above 0."""
+    column, _ = drawn_with_rest(weights, row, uniform)
+    return column
 
 
 @kernel

@@ -11,11 +11,11 @@ import math
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels._strips import product
-from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
+from crfkit.kernels.chain.arrays import ChainExponentials
 from crfkit.kernels.chain.sample import drawn
 from crfkit.kernels.chain.sum import NOTHING, OK
 from crfkit.kernels.tree.posterior import TreeBeliefs
-from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, edge, inside_forest, sum_forest
+from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, edge, inside_forest
 
 # Entropies given labels of parents are left out where they could add less than this share.
 SLIGHT = 1e-20
@@ -73,18 +73,18 @@ def tree_sample_log(
 
 
 @part
-def entropy_of(logs: FloatArray, row: int) -> float:
-    """Return the entropy of shares, given logarithms, which need not add up to 1.
+def entropy_of(logs: FloatArray, row: int, size: int) -> float:
+    """Return the entropy of so many shares, given logarithms, which need not add up to 1.
 
     ``log(1 + rest) + sum_k share_k (top - log_k)``: no term is negative, so that the entropy of
     what is all but certain has all its digits.
     """
     top, most = -math.inf, 0
-    for k in range(logs.shape[1]):
+    for k in range(size):
         if logs[row, k] > top:
             top, most = logs[row, k], k
     rest, lost = 0.0, 0.0
-    for k in range(logs.shape[1]):
+    for k in range(size):
         below = logs[row, k] - top
         if k != most and below > NOTHING:
             share = math.exp(below)
@@ -108,7 +108,7 @@ def tree_entropy_log(
     for n in range(begin, end):
         c, p, m = edge(scores, begin, n)
         if p < 0:
-            whole += entropy_of(beliefs.marginal, begin + c)
+            whole += entropy_of(beliefs.marginal, begin + c, size)
             continue
         for i in range(size):
             known = beliefs.marginal[begin + p, i]
@@ -116,46 +116,62 @@ def tree_entropy_log(
             if above * size > SLIGHT * whole:
                 for j in range(size):
                     row[0, j] = scores.pair[m, i, j] + beliefs.inside[begin + c, j]
-                whole += above * entropy_of(row, 0)
+                whole += above * entropy_of(row, 0, size)
     return whole
 
 
 @part
-def _sum_of_entropies(
-    scores: TreeScores, losses: FloatArray, s: int, work: TreeWorkspace, marginals: FloatArray
+def _mean_loss(
+    scores: TreeScores,
+    exponentials: ChainExponentials,
+    shift: FloatArray,
+    losses: FloatArray,
+    s: int,
+    work: TreeWorkspace,
 ) -> float:
-    """Return the entropy of one forest after a sum: messages are probabilities over them."""
+    """Return the mean of minus the logarithm of the product of factors, after a sum to the roots.
+
+    ``mean_c(j)`` is that of the subtree below a token, given its label, less its own mean, so that
+    it does not grow with the tree.
+    """
     begin, end, size, whole = scores.offsets[s], scores.offsets[s + 1], losses.shape[1], 0.0
-    for n in range(begin, end):
+    mean, inside, row = work.mean, work.inside, work.row
+    for t in range(begin, end):
+        for k in range(size):
+            known = inside[t - begin, k] > 0.0
+            mean[t - begin, k] = shift[t] - scores.unary[t, k] if known else 0.0
+    for n in range(end - 1, begin - 1, -1):
         c, p, m = edge(scores, begin, n)
-        for j in range(size):
-            if marginals[begin + c, j] > 0.0:
-                whole -= marginals[begin + c, j] * math.log(work.inside[c, j])
+        center = 0.0
+        for k in range(size):
+            center += inside[c, k] * mean[c, k]
+        whole += center
+        for k in range(size):
+            mean[c, k] = inside[c, k] * (mean[c, k] - center)
         if p >= 0:
-            product(work.message, c, losses, m, work.row, 0)
-            for k in range(size):
-                whole += work.row[0, k] * work.inside[c, k]
-                if work.message[c, k] > 0.0:
-                    known = marginals[begin + p, k]
-                    whole += known * math.log(known / work.message[c, k])
+            product(mean, c, exponentials.transposed, m, row, 0)
+            product(inside, c, losses, m, row, 1)
+            for i in range(size):
+                if work.message[c, i] > 0.0:
+                    mean[p, i] += (row[0, i] + row[1, i]) / work.message[c, i]
     return whole
 
 
 @kernel
 def tree_entropy(
     scores: TreeScores,
-    exponentials: ChainExponentials,
-    losses: FloatArray,  # (M, K, K) - factor log factor
-    work: TreeWorkspace,
-    sums: ChainSums,
+    exponentials: ChainExponentials,  # with shifts of 0
+    shift: FloatArray,  # (N,) those of unary scores
+    losses: FloatArray,  # (M, K, K) - factor log factor, transposed
+    work: TreeWorkspace,  # with two rows
     entropy: FloatArray,  # (S,) out: that of a forest is only valid where the status is OK
+    status: IntArray,  # (S,) out
 ) -> None:
-    """Entropies of the labelings of forests by the chain rule: of each label, given its parent's.
+    """Entropies of the labelings of forests: ``log Z`` of the factors, and their mean loss.
 
-    ``P(i, j) = ratio(i) factor(i, j) inside_c(j)`` and ``- log P(j | i) = log P(i) - log ratio(i) -
-    log factor(i, j) - log inside_c(j)``: each part is added up by itself, in place of each pair.
+    Both are of the size of what scores differ by at a token, not of that of the scores.
     """
-    for s in range(entropy.shape[0]):
-        sums.status[s] = sum_forest(scores, exponentials, s, 1.0, work, sums)
-        if sums.status[s] == OK:
-            entropy[s] = _sum_of_entropies(scores, losses, s, work, sums.marginals)
+    for s in range(status.shape[0]):
+        status[s] = inside_forest(scores, exponentials, s, work, entropy)
+        if status[s] == OK:
+            entropy[s] += _mean_loss(scores, exponentials, shift, losses, s, work)
