@@ -62,13 +62,13 @@ class LogTreePosterior(Posterior):
         numbers, row = frozen(uniforms), np.empty((1, self.marginals.shape[1]))
         labels: CodeArray = np.empty(numbers.shape, np.int32)
         for s in range(len(self.log_z)):
-            tree_sample_log(self._scores, s, self._beliefs, numbers, row, labels)
+            tree_sample_log(self._scores, s, self.beliefs, numbers, row, labels)
         return labels
 
     def entropy(self) -> FloatArray:
         """Return the entropy of the labelings of each forest, shape (S,)."""
         row, count = np.empty((1, self.marginals.shape[1])), len(self.log_z)
-        each = [tree_entropy_log(self._scores, s, self._beliefs, row) for s in range(count)]
+        each = [tree_entropy_log(self._scores, s, self.beliefs, row) for s in range(count)]
         return np.array(each, np.float64)
 
     def pull_back(self, slopes: FloatArray, out: Counts) -> None:
