@@ -8,14 +8,7 @@ from crfkit._types import BoolArray, CodeArray, FloatArray
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainWorkspace
 from crfkit.kernels.chain.sample import chain_entropy, chain_sample
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.structures.base import (
-    NoPathError,
-    Structure,
-    are_small,
-    as_uniforms,
-    longest,
-    raise_if_dead,
-)
+from crfkit.structures.base import NoPathError, Structure, longest, raise_if_dead
 from crfkit.structures.potentials import (
     ChainPotentials,
     chain_arrays,
@@ -24,6 +17,7 @@ from crfkit.structures.potentials import (
     table_losses,
     transposed,
 )
+from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.tree import TreePotentials
 from crfkit.structures.tree_posterior import LogTreePosterior
 

@@ -17,7 +17,7 @@ from crfkit.kernels.semimarkov.entropy import (
 )
 from crfkit.kernels.semimarkov.log_posterior import LogSegmentMessages, semimarkov_posterior_log
 from crfkit.kernels.semimarkov.sample import semimarkov_sample, semimarkov_sample_log
-from crfkit.structures.base import are_small, as_uniforms, longest
+from crfkit.structures.base import longest
 from crfkit.structures.potentials import (
     SegmentPotentials,
     are_moderate,
@@ -26,6 +26,7 @@ from crfkit.structures.potentials import (
     segment_arrays,
     tilted,
 )
+from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.semimarkov import log_workspace, raise_if_dead, segment_prefixes
 
 
@@ -87,9 +88,9 @@ def _in_scaled_form(
 
 def _known(scores: SegmentPotentials, raised: SegmentExponentials) -> SegmentTables:
     """Return the scores, 0 where they are ``-inf``; for transitions, what `table_losses` does."""
-    tables = filled_up(scores)
-    arrays = [np.where(np.isneginf(each), 0.0, each) for each in tables[:-1]]
-    known = SegmentTables(*map(frozen, arrays), tables.longest)
+    *scored, lengths = filled_up(scores)
+    finite = [frozen(np.where(np.isneginf(each), 0.0, each)) for each in scored]
+    known = SegmentTables._make([*finite, lengths])
     return known._replace(transitions=frozen(-known.transitions * raised.tables.transitions))
 
 

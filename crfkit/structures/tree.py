@@ -19,8 +19,6 @@ from crfkit.structures.base import (
     OF_TOPOLOGY,
     Capability,
     Structure,
-    are_small,
-    as_uniforms,
     longest,
     most_errors,
     raise_if_dead,
@@ -37,6 +35,7 @@ from crfkit.structures.potentials import (
     table_losses,
     transposed,
 )
+from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 

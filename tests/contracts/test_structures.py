@@ -198,6 +198,15 @@ def boxes(paths, shares, order, n_labels):
     return low, high
 
 
+def check_frequencies(structure, one, paths, shares):
+    """Labelings are drawn as often as is probable: of copies of labels, each has several boxes."""
+    uniforms = np.random.default_rng(0).random((400, len(one.unary)))
+    drawn = structure.sample(one, uniforms)
+    counts = (drawn[:, None] == paths).all(axis=2).sum(axis=0)
+    assert counts.sum() == len(drawn)
+    assert (np.abs(counts - 400 * shares) <= 6.0 * np.sqrt(400 * shares * (1 - shares)) + 1).all()
+
+
 def drawn_first(one):
     """The tokens of a sequence in the order in which they are drawn: those of forests have one."""
     return getattr(one, "order", np.arange(len(one.unary))[::-1])
@@ -217,6 +226,9 @@ def test_random_problems_are_sampled_as_enumeration_does(name):
         for one, each in zip(potentials.each(), listed, strict=True):
             paths = np.array([path for path, _, _ in each], np.int32)
             shares = np.exp([score - each[0][1] for _, score, _ in each])
+            if isinstance(structure, Product):
+                check_frequencies(structure, one, paths, shares / shares.sum())
+                continue
             low, high = boxes(paths, shares / shares.sum(), drawn_first(one), one.n_labels)
             wide = (high - low > 1e-6).all(axis=1)
             assert wide.any()
