@@ -16,7 +16,7 @@ from crfkit.kernels.semimarkov.entropy import (
     semimarkov_entropy_log,
 )
 from crfkit.kernels.semimarkov.log_posterior import LogSegmentMessages, semimarkov_posterior_log
-from crfkit.kernels.semimarkov.sample import semimarkov_sample, semimarkov_sample_log
+from crfkit.kernels.semimarkov.sample import SegmentDraws, semimarkov_sample, semimarkov_sample_log
 from crfkit.structures.base import longest
 from crfkit.structures.potentials import (
     SegmentPotentials,
@@ -32,19 +32,19 @@ from crfkit.structures.semimarkov import log_workspace, raise_if_dead, segment_p
 
 def sample_segmentations(scores: SegmentPotentials, uniforms: FloatArray) -> CodeArray:
     """Return codes of segmentations, shape (n, N), given the numbers that choose them."""
-    numbers, room = as_uniforms(scores, uniforms), np.empty((2, scores.n_lengths))
+    numbers = as_uniforms(scores, uniforms)
     codes: CodeArray = np.empty(numbers.shape, np.int32)
+    draws = SegmentDraws(numbers, np.empty((2, scores.n_lengths)), codes)
 
     def sample(same: SegmentPotentials, todo: IntArray, status: IntArray) -> None:
         tables = exponentials(same).tables
         prefixes = segment_prefixes(longest(same), *tables.stay.shape)
-        arrays = segment_arrays(same)
-        semimarkov_sample(arrays, tables, todo, numbers, prefixes, room, codes, status)
+        semimarkov_sample(segment_arrays(same), tables, todo, prefixes, draws, status)
 
     status, arrays = _in_scaled_form(scores, sample), segment_arrays(scores)
     for s in np.flatnonzero(status == UNDERFLOW).tolist():
         work = log_workspace(_length(scores, s), len(scores.unary), scores.n_labels)
-        status[s] = semimarkov_sample_log(arrays, s, numbers, work, room, codes)
+        status[s] = semimarkov_sample_log(arrays, s, work, draws)
     raise_if_dead(scores, status)
     return codes
 

@@ -57,7 +57,6 @@ def _ending(
     t: int,
     row: int,
     p: int,
-    most: int,
 ) -> FloatArray:
     """``sum_d w_d (moment of begins - begins log w_d)`` with all factors ``w_d`` of a length."""
     tables, ends, begins, begun = exponentials.tables, scores.ends, prefixes.begins, moments.begun
@@ -65,7 +64,7 @@ def _ending(
     weight = multiply(load(tables.alone, t, p), load(tables.lengths, 0, p))
     gain, sums = add(load(known.alone, t, p), load(known.lengths, 0, p)), fill(0.0)
     run, lost = load(prefixes.going, row, p), load(moments.losses, row, p)
-    for d in range(1, most + 1):
+    for d in range(1, min(row + 1, tables.longest[p // WIDTH]) + 1):
         if d > 1:
             weight = multiply(run, load(tables.lengths, d - 1, p))
             gain = subtract(load(known.lengths, d - 1, p), lost)
@@ -102,8 +101,7 @@ def _carry(
         own = subtract(fill(lost), load(known.start, t, p))
         own = multiply(load(prefixes.begins, row, p), own)
         store(multiply_add(start, entering, own), moments.begun, row, p)
-        most = min(row + 1, tables.longest[p // WIDTH])
-        ended = _ending(scores, exponentials, known, prefixes, moments, t, row, p, most)
+        ended = _ending(scores, exponentials, known, prefixes, moments, t, row, p)
         own = multiply(load(prefixes.alpha, row + 1, p), load(known.finish, t, p))
         ended = subtract(multiply(load(tables.finish, t, p), ended), own)
         store(ended, moments.ended, row + 1, p)

@@ -9,6 +9,7 @@ does not, the number of the token before tells whether it begins there, and so o
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
@@ -25,31 +26,37 @@ from crfkit.kernels.semimarkov.arrays import (
 from crfkit.kernels.semimarkov.sum import forward, forward_log
 
 
+class SegmentDraws(NamedTuple):
+    """The numbers that choose segmentations, and these."""
+
+    uniforms: FloatArray  # (n, N) from 0 to 1
+    lengths: FloatArray  # (2, L) room: the weights of lengths, and of all from one on
+    codes: CodeArray  # (n, N) out
+
+
 @part
 def _begin(
-    lengths: FloatArray,  # (2, L) weights of lengths; the second row is written
     longest: int,
     label: int,
     size: int,
     rest: float,  # what the label left of the number of the last token
-    uniforms: FloatArray,  # (n, N)
     n: int,
     last: int,
-    codes: CodeArray,  # (n, N) out
+    draws: SegmentDraws,
 ) -> int:
     """Draw where a segment begins, given its last token; returns its first one."""
-    tail = 0.0
+    weights, tail = draws.lengths, 0.0
     for d in range(longest, 0, -1):
-        tail += lengths[0, d - 1]
-        lengths[1, d - 1] = tail
+        tail += weights[0, d - 1]
+        weights[1, d - 1] = tail
     first, uniform = last, rest
     for d in range(1, longest):
-        if lengths[1, d] == 0.0 or uniform * lengths[1, d - 1] < lengths[0, d - 1]:
+        if weights[1, d] == 0.0 or uniform * weights[1, d - 1] < weights[0, d - 1]:
             break
-        codes[n, first] = label
+        draws.codes[n, first] = label
         first -= 1
-        uniform = uniforms[n, first]
-    codes[n, first] = size + label
+        uniform = draws.uniforms[n, first]
+    draws.codes[n, first] = size + label
     return first
 
 
@@ -84,10 +91,8 @@ def semimarkov_sample(
     scores: SegmentScores,
     tables: SegmentTables,  # exponentials
     sequences: IntArray,  # (m,) those to be sampled
-    uniforms: FloatArray,  # (n, N) from 0 to 1
     prefixes: SegmentPrefixes,
-    lengths: FloatArray,  # (2, L) workspace
-    codes: CodeArray,  # (n, N) out
+    draws: SegmentDraws,
     status: IntArray,  # (S,) out: codes of a sequence are only written where it is OK
 ) -> None:
     """Draw segmentations by the forward recurrence, in time ``O(K + L)`` a segment."""
@@ -100,15 +105,15 @@ def semimarkov_sample(
         if status[s] == OK:
             position = reached(alpha, 0.0, begin, end, begin, size)
             status[s] = OK if position == end else position
-        for n in range(codes.shape[0] if status[s] == OK else 0):
+        for n in range(draws.codes.shape[0] if status[s] == OK else 0):
             t, label, m = end - 1, 0, -1
             while t >= begin:
                 for k in range(weights.shape[1]):
                     follows = 1.0 if m < 0 else tables.transitions[m, k, label]
                     weights[0, k] = alpha[t - begin + 1, k] * follows
-                label, rest = drawn_with_rest(weights, 0, uniforms[n, t])
-                longest = _weigh_lengths(scores, tables, prefixes, begin, t, label, lengths)
-                first = _begin(lengths, longest, label, size, rest, uniforms, n, t, codes)
+                label, rest = drawn_with_rest(weights, 0, draws.uniforms[n, t])
+                longest = _weigh_lengths(scores, tables, prefixes, begin, t, label, draws.lengths)
+                first = _begin(longest, label, size, rest, n, t, draws)
                 t, m = first - 1, index[first * stride]
 
 
@@ -150,39 +155,29 @@ def _exponentiate(logs: FloatArray, size: int) -> None:
 
 @kernel
 def semimarkov_sample_log(
-    scores: SegmentScores,
-    s: int,
-    uniforms: FloatArray,  # (n, N) from 0 to 1
-    sums: LogSegmentWorkspace,
-    lengths: FloatArray,  # (2, L) workspace
-    codes: CodeArray,  # (n, N) out
+    scores: SegmentScores, s: int, sums: LogSegmentWorkspace, draws: SegmentDraws
 ) -> int:
     """Draw segmentations of one sequence that is not empty by logarithms.
 
     Returns `OK`, or the position that no segment leads to.
     """
     begin: int = scores.offsets[s]
-    end, weights, index, size = (
-        scores.offsets[s + 1],
-        sums.beta,
-        scores.transition_index,
-        scores.pair.shape[1],
-    )
-    stride = min(index.shape[0] - 1, 1)
+    end, weights, index = scores.offsets[s + 1], sums.beta, scores.transition_index
+    size, stride = scores.pair.shape[1], min(index.shape[0] - 1, 1)
     forward_log(scores, begin, end, sums)
     position = reached(sums.alpha, -math.inf, begin, end, begin, size)
     if position < end:
         return position
-    for n in range(codes.shape[0]):
+    for n in range(draws.codes.shape[0]):
         t, label, table = end - 1, 0, -1
         while t >= begin:
             for k in range(size):
                 follows = 0.0 if table < 0 else scores.pair[table + k, label]
                 weights[0, k] = sums.alpha[t - begin + 1, k] + follows
             _exponentiate(weights, size)
-            label, rest = drawn_with_rest(weights, 0, uniforms[n, t])
-            longest = log_lengths(scores, sums, begin, t, label, lengths)
-            _exponentiate(lengths, longest)
-            first = _begin(lengths, longest, label, size, rest, uniforms, n, t, codes)
+            label, rest = drawn_with_rest(weights, 0, draws.uniforms[n, t])
+            longest = log_lengths(scores, sums, begin, t, label, draws.lengths)
+            _exponentiate(draws.lengths, longest)
+            first = _begin(longest, label, size, rest, n, t, draws)
             t, table = first - 1, index[first * stride] * size
     return OK
