@@ -318,7 +318,11 @@ class LinearClassifier(SequenceClassifier):
         else:
             codes = self._decode(data, decoder, None if free else self._held(constraints, data))
         coding = self._fitted_labels().coding(self)
-        labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
+        labels: LabelSequences
+        if len(codes) and codes.min() < 0:
+            labels = decoder.written(codes, DecodedLabels(self.classes_, coding), data.offsets)
+        else:
+            labels = coding.write(codes, self.classes_, data.offsets)
         if alone:
             self._shortcut = _Shortcut.of(vars(self), coding)
         return labels

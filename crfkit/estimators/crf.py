@@ -84,9 +84,11 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Those without one are allowed, with score 0.
     boundary_weights : bool, default=False
         Learn weights of the labels of the first and of the last token of a sequence.
-    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
-        The most probable label sequence, or that of the most probable labels, which has the most
-        correct labels in expectation (Gross et al. 2006, section 2.2). May be changed after
+    decoding : {"viterbi", "posterior", "spans"} or Decoder, default="viterbi"
+        The most probable label sequence; that with the most correct labels in expectation (Gross et
+        al. 2006, section 2.2); that of the spans which have the fewest errors in expectation; or a
+        decoder of :mod:`crfkit.inference` with options, such as ``MinimumRisk({"O": 0.5})``,
+        ``ExpectedSpans(threshold=0.4)`` and ``Abstain(threshold=0.9)``. May be changed after
         fitting.
     early_stopping : bool or EarlyStopping, default=False
         Score the model on a validation part after each iteration, end the fit when the score no

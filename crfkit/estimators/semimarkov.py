@@ -69,7 +69,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
     c1, c2, loss, solver, max_iter, features, min_freq, random_state, n_jobs, verbose
         As for :class:`crfkit.CRFClassifier`, with the same defaults.
-    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
+    decoding : {"viterbi", "posterior", "spans"} or Decoder, default="viterbi"
         As for :class:`crfkit.CRFClassifier`; a token is right where its label is, and whether a
         segment begins there.
     init : {"zeros", "counts"} or fitted estimator, default="zeros"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
-from crfkit._types import CodeArray, Counts, FloatArray, ObjectArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, ObjectArray, Potentials
 from crfkit.constraints.compiled import Compiled
-from crfkit.data import PackedSequences
+from crfkit.data import LabelSequences, PackedSequences
 from crfkit.labels.base import LabelCoding
 from crfkit.labels.reading import LabelReading
 from crfkit.structures import Structure
@@ -107,8 +107,13 @@ class Decoder(ABC):
     ) -> CodeArray:
         """Return codes of tokens, shape (N,); NoPathError if nothing is left of a sequence.
 
-        `labels` are what the codes stand for, for decoders that look at that.
+        `labels` are what the codes stand for, for decoders that look at that. Below 0, ``~code`` is
+        a code that is withheld: `written` knows what to say there.
         """
+
+    def written(self, codes: CodeArray, labels: DecodedLabels, offsets: IntArray) -> LabelSequences:
+        """Return the labels that codes stand for, where some are withheld."""
+        raise ValueError(f"{type(self).__name__} cannot write codes below 0.")
 
 
 class ViterbiDecoder(Decoder):

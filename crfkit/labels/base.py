@@ -17,13 +17,14 @@ from crfkit.data.labels import (
     LabelStream,
     check_labels,
     check_lengths,
+    object_array,
     sorted_labels,
 )
 from crfkit.data.soft import SoftLabels, most_probable
 from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
 from crfkit.labels.reading import read_labels
-from crfkit.labels.schemes import Scheme
+from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, Scheme
 
 Fewer = tuple[IntArray, Targets]  # which labels are left, (K,), and what is known by these
 
@@ -61,6 +62,20 @@ class LabelCoding(ABC):
         """Return the labels that codes stand for."""
 
     @abstractmethod
+    def write_renamed(
+        self,
+        codes: CodeArray,
+        renamed: BoolArray,
+        label: Hashable,
+        classes: ObjectArray,
+        offsets: IntArray,
+    ) -> LabelSequences:
+        """Return the labels that codes stand for, some spans with another label.
+
+        `renamed`, (N,), tells the tokens of these; "O" leaves them out.
+        """
+
+    @abstractmethod
     def write_known(self, targets: Targets, classes: ObjectArray, offsets: IntArray) -> Any:
         """Return what is known of labels in the form in which it is given: `y`."""
 
@@ -75,10 +90,6 @@ class LabelCoding(ABC):
     @abstractmethod
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones."""
-
-    @abstractmethod
-    def key(self, label: Hashable) -> Hashable:
-        """Return what tells a label, or that of a span, from others."""
 
     @abstractmethod
     def reading(
@@ -130,6 +141,24 @@ class TokenCoding(LabelCoding):
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
+    def write_renamed(
+        self,
+        codes: CodeArray,
+        renamed: BoolArray,
+        label: Hashable,
+        classes: ObjectArray,
+        offsets: IntArray,
+    ) -> LabelSequences:
+        """Return the labels that codes stand for, some spans with another label."""
+        names, reading = classes.tolist(), self.reading(classes)
+        others = [label] * len(names)
+        for code, kind in enumerate(reading.type_of.tolist()):
+            is_tag = kind >= 0 and names[code] != reading.types[kind]
+            if is_tag and label != OUTSIDE_LABEL:
+                others[code] = CONLL.delimiter.join((CONLL.split(names[code])[0], str(label)))
+        every = object_array([*names, *others])
+        return LabelSequences.from_codes(codes + len(names) * renamed, every, offsets)
+
     def write_known(self, targets: Targets, classes: ObjectArray, offsets: IntArray) -> Any:
         """Return labels, sets of labels, `UNLABELED` where any is allowed, or distributions."""
         if targets.soft is not None:
@@ -168,10 +197,6 @@ class TokenCoding(LabelCoding):
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return the labels themselves, of distributions the most probable ones."""
         return most_probable(y)
-
-    def key(self, label: Hashable) -> Hashable:
-        """Return the label."""
-        return label
 
     def reading(
         self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, LabelReading, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_lengths
+from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_lengths, object_array
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.data.validation import token_place
@@ -143,6 +143,21 @@ class SegmentCoding(LabelCoding):
         tags, runs = self._tags(classes), segmentation_of(codes, offsets, len(classes))
         roles = token_roles(self._writing, *runs, offsets)
         return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
+
+    def write_renamed(
+        self,
+        codes: CodeArray,
+        renamed: BoolArray,
+        label: Hashable,
+        classes: ObjectArray,
+        offsets: IntArray,
+    ) -> LabelSequences:
+        """Return the tags that codes stand for, some segments with another label."""
+        names = classes.tolist()
+        every = names if label in names else [*names, label]
+        labels = np.where(renamed, every.index(label), codes % max(len(names), 1))
+        begins = len(every) * (codes >= len(names))
+        return self.write((labels + begins).astype(np.int32), object_array(every), offsets)
 
     def write_known(
         self, targets: Targets, classes: ObjectArray, offsets: IntArray

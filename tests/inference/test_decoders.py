@@ -8,6 +8,8 @@ from crfkit.labels.base import TokenCoding
 from crfkit.structures import Chain, ChainPotentials
 from tests.oracles import chain_paths, chain_scores, random_scores
 
+NAMES = DecodedLabels(np.array(["O", "X", "Y"], object), TokenCoding())
+
 
 @given(chain_scores(scales=(0.1, 1.0)))
 @settings(max_examples=60)
@@ -37,7 +39,7 @@ def test_viterbi_finds_the_most_probable_path(scores):
 @pytest.mark.parametrize("name", sorted(DECODERS))
 def test_equal_choices_take_the_lowest_label(name):
     scores = random_scores(0, [3, 0, 1], 3, scale=0.0)
-    assert DECODERS[name]().decode(Chain(), scores).tolist() == [0, 0, 0, 0]
+    assert DECODERS[name]().decode(Chain(), scores, NAMES).tolist() == [0, 0, 0, 0]
 
 
 def test_posterior_decoding_keeps_to_steps_that_are_allowed():
@@ -50,9 +52,6 @@ def test_posterior_decoding_keeps_to_steps_that_are_allowed():
     pairs = {(i, j): proba[0, i] + proba[1, j] for i in range(3) for j in range(3)}
     best = max((pair for pair in pairs if pair != (0, 1)), key=pairs.get)
     assert PosteriorDecoder().decode(Chain(), scores).tolist() == [*best, *best]
-
-
-NAMES = DecodedLabels(np.array(["O", "X", "Y"], object), TokenCoding())
 
 
 def test_a_cost_of_true_labels_is_a_bias_of_log_probabilities():
