@@ -92,6 +92,10 @@ class LabelCoding(ABC):
         """Return true labels in the form of predicted ones."""
 
     @abstractmethod
+    def key(self, label: Hashable) -> Hashable:
+        """Return what tells a label, or that of a span, from others."""
+
+    @abstractmethod
     def reading(
         self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False
     ) -> LabelReading:
@@ -197,6 +201,10 @@ class TokenCoding(LabelCoding):
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return the labels themselves, of distributions the most probable ones."""
         return most_probable(y)
+
+    def key(self, label: Hashable) -> Hashable:
+        """Return the label."""
+        return label
 
     def reading(
         self, classes: ObjectArray, scheme: Scheme | None = None, *, outside: bool = False

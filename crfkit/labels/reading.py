@@ -7,18 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import BoolArray, LabelReading, ReadSpans
+from crfkit._types import LabelReading, ReadSpans
 from crfkit.labels.schemes import (
     CONLL,
     LETTERS,
     OUTSIDE,
     OUTSIDE_LABEL,
     Scheme,
+    get_scheme,
+    is_tag,
     looks_like_tag,
     pair_index,
     parse_tag,
     tag_table,
 )
+
+# Of tags: whether letters come last, and what stands between them and types.
+NOTATIONS = ((False, "_"), (True, "-"), (True, "_"))
 
 __all__ = ["LabelReading", "ReadSpans", "read_labels", "read_segment_codes"]
 
@@ -29,27 +34,24 @@ def read_labels(
     """Return what labels of tokens say: the code of each, (K,), is its place among them.
 
     By the rules of a scheme; ValueError or TypeError if a label is none of its tags. Without one,
-    labels such as ``B-PER`` are read as tags, as the conlleval script does, and so are letters of
-    tags alone, with ``B`` and another; of any other label, a run of equal ones is a span. Labels
-    that merely look like tags, no two of one type, are no tags beside others. "O" is outside; runs
-    of it are spans too if that is asked for (`outside`).
+    labels such as ``B-PER`` are read as tags, as the conlleval script does. So are ``B_PER``,
+    ``PER-B`` and ``PER_B`` where all labels are written so, and letters alone, with ``B`` and
+    another. Of any other label, a run of equal ones is a span. Labels that merely look like tags,
+    no two of one type, are no tags beside others. "O" is outside; runs of it are spans too if that
+    is asked for (`outside`).
     """
     labels = list(classes)
-    is_tag = np.ones(len(labels), bool) if scheme is not None else _are_tags(labels)
-    if outside:
-        is_tag[[k for k, label in enumerate(labels) if label == OUTSIDE_LABEL]] = False
-    rules = CONLL if scheme is None else scheme
-    parsed = [
-        parse_tag(label, rules) if tag else (OUTSIDE, "")
-        for label, tag in zip(labels, is_tag.tolist(), strict=True)
-    ]
-    table = tag_table(parsed)
+    others = [label for label in labels if label != OUTSIDE_LABEL]
+    tags, rules = _tags_among(others) if scheme is None else (others, scheme)
+    read = {tag: parse_tag(tag, rules) for tag in tags}
+    table = tag_table([read.get(label, (OUTSIDE, "")) for label in labels])
     pairs = pair_index(table.roles[:, None], table.roles, table.types[:, None] == table.types)
     continues = rules.continues[pairs]
     opens, closes = rules.opens[pairs] & ~continues, rules.closes[pairs]
     type_of, number = table.types[:-1].astype(np.int64), dict[Any, int]()
     number.update(zip(table.names, range(len(table.names)), strict=True))
-    runs = np.flatnonzero(~is_tag)
+    hidden = set(read) if outside else {*read, OUTSIDE_LABEL}
+    runs = [k for k, label in enumerate(labels) if label not in hidden]
     type_of[runs] = [number.setdefault(labels[k], len(number)) for k in runs]
     opens[:, runs] = closes[runs] = continues[runs, runs] = True
     opens[runs, runs] = closes[runs, runs] = False
@@ -75,14 +77,21 @@ def read_segment_codes(classes: Iterable[Any], *, outside: bool = False) -> Labe
     return LabelReading(types, type_of, opens, continues, closes)
 
 
-def _are_tags(labels: list[Any]) -> BoolArray:
-    """Return which labels are tags, "O" among them, or label tokens outside: (K,)."""
-    others = [label for label in labels if label != OUTSIDE_LABEL]
-    letters = "B" in others and len(others) > 1 and all(label in LETTERS for label in others)
-    like = [letters or looks_like_tag(label) for label in others]
-    types = [label[2:] for label, tag in zip(others, like, strict=True) if tag]
-    if not all(like) and len(set(types)) == len(types):
-        like = [False] * len(others)
-    found = np.array([label == OUTSIDE_LABEL for label in labels], bool)
-    found[~found] = like
-    return found
+def _tags_among(labels: list[Any]) -> tuple[list[Any], Scheme]:
+    """Return the labels that are tags, and how they are written."""
+    if "B" in labels and len(labels) > 1 and all(label in LETTERS for label in labels):
+        return labels, CONLL
+    tags = [label for label in labels if looks_like_tag(label)]
+    if len(tags) == len(labels) or _share_types(tags, CONLL):
+        return tags, CONLL
+    for suffix, delimiter in NOTATIONS:
+        rules = get_scheme(CONLL.name, suffix, delimiter)
+        written = all(is_tag(label, rules) and rules.split(label)[1] for label in labels)
+        if written and _share_types(labels, rules):
+            return labels, rules
+    return [], CONLL
+
+
+def _share_types(tags: list[Any], rules: Scheme) -> bool:
+    """Whether two tags are of one type."""
+    return len({rules.split(tag)[1] for tag in tags}) < len(tags)

@@ -112,6 +112,8 @@ class Chain(Structure[ChainPotentials]):
             Capability.CONDITIONALS,
             Capability.SHARES,
             Capability.SPANS,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
             Capability.COPIES,
         }
     )
@@ -232,6 +234,18 @@ class Chain(Structure[ChainPotentials]):
         from crfkit.structures.chain_spans import likely_chain_spans
 
         return likely_chain_spans(potentials, reading, threshold)
+
+    def sample(self, potentials: ChainPotentials, uniforms: FloatArray) -> CodeArray:
+        """Return paths drawn from the last label to the first, shape (n, N)."""
+        from crfkit.structures.chain_samples import sample_chains
+
+        return sample_chains(self, potentials, uniforms)
+
+    def entropy(self, potentials: ChainPotentials) -> FloatArray:
+        """Return the entropy of the paths of each sequence, shape (S,)."""
+        from crfkit.structures.chain_samples import chain_entropies
+
+        return chain_entropies(self, potentials)
 
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None

@@ -215,6 +215,14 @@ def exp_tables(
     return frozen(np.exp(factor, out=factor)), frozen(shift)
 
 
+def table_losses(pair: FloatArray, factor: FloatArray, shift: FloatArray) -> FloatArray:
+    """Return ``- factor log factor`` of tables that `exp_tables` has made, 0 where a factor is."""
+    with np.errstate(invalid="ignore"):
+        losses: FloatArray = factor * (shift[:, None, None] - pair)
+    losses[factor == 0.0] = 0.0
+    return frozen(losses)
+
+
 def transposed(tables: FloatArray) -> FloatArray:
     """Return tables of transitions with the labels that these lead to first."""
     return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))

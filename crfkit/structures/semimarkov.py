@@ -90,6 +90,8 @@ class SemiMarkov(Structure[SegmentPotentials]):
             Capability.HESSIAN_PRODUCT,
             Capability.CONDITIONALS,
             Capability.SPANS,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
             Capability.COPIES,
         }
     )
@@ -260,6 +262,18 @@ class SemiMarkov(Structure[SegmentPotentials]):
         from crfkit.structures.segment_spans import likely_segments
 
         return likely_segments(self, potentials, reading, threshold)
+
+    def sample(self, potentials: SegmentPotentials, uniforms: FloatArray) -> CodeArray:
+        """Return codes of segmentations drawn from the last segment to the first, (n, N)."""
+        from crfkit.structures.segment_samples import sample_segmentations
+
+        return sample_segmentations(self.with_offset(potentials), uniforms)
+
+    def entropy(self, potentials: SegmentPotentials) -> FloatArray:
+        """Return the entropy of the segmentations of each sequence, shape (S,)."""
+        from crfkit.structures.segment_samples import segment_entropies
+
+        return segment_entropies(self.with_offset(potentials))
 
     def score(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a segmentation of each sequence, shape (S,)."""

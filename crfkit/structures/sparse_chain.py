@@ -222,6 +222,14 @@ class SparseChain(Structure[ChainPotentials]):
         """Return the spans of at least some probability, as of a dense chain."""
         return Chain().likely_spans(self._filled_up(potentials), reading, threshold)
 
+    def sample(self, potentials: ChainPotentials, uniforms: FloatArray) -> CodeArray:
+        """Return paths drawn from their distribution, as of a dense chain, shape (n, N)."""
+        return Chain().sample(self._filled_up(potentials), uniforms)
+
+    def entropy(self, potentials: ChainPotentials) -> FloatArray:
+        """Return the entropy of the paths of each sequence, as of a dense chain, shape (S,)."""
+        return Chain().entropy(self._filled_up(potentials))
+
     def max_by_hamming(
         self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:

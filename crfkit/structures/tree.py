@@ -10,9 +10,10 @@ from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, Int
 from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
-from crfkit.kernels.chain.sum import UNDERFLOW
+from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.tree import max as kernels
 from crfkit.kernels.tree.hessian import tree_hessian
+from crfkit.kernels.tree.sample import tree_entropy, tree_sample
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,
@@ -31,8 +32,10 @@ from crfkit.structures.potentials import (
     exp_tables,
     exp_unary,
     restricted_tables,
+    table_losses,
     transposed,
 )
+from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 
@@ -86,6 +89,8 @@ class Tree(Structure[TreePotentials]):
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
             Capability.SHARES,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
         }
     )
 
@@ -171,6 +176,41 @@ class Tree(Structure[TreePotentials]):
         lists = _lists(length, potentials.n_labels, int(most.max(initial=1)))
         kernels.tree_k_best(tree_scores(potentials), lists, found)
         return ranked(self, potentials, found)
+
+    def sample(self, potentials: TreePotentials, uniforms: FloatArray) -> CodeArray:
+        """Return labelings drawn from the roots to the leaves, shape (n, N)."""
+        from crfkit.structures.tree_posterior import LogTreePosterior
+
+        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        numbers = as_uniforms(potentials, uniforms)
+        labels: CodeArray = np.empty(numbers.shape, np.int32)
+        tree_sample(scores, raised, numbers, work, sums.log_z, labels, sums.status)
+        raise_if_dead(potentials, sums.status)
+        failed = sums.status == UNDERFLOW
+        if failed.any():
+            tokens = np.repeat(failed, np.diff(potentials.offsets))
+            rest = LogTreePosterior(potentials.take(np.flatnonzero(failed)))
+            labels[:, tokens] = rest.sample(numbers[:, tokens])
+        return labels
+
+    def entropy(self, potentials: TreePotentials) -> FloatArray:
+        """Return the entropy of the labelings of each forest, shape (S,)."""
+        from crfkit.structures.tree_posterior import LogTreePosterior
+
+        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        losses = table_losses(potentials.pair, raised.factor, raised.pair_shift)
+        level = raised._replace(
+            shift=frozen(np.zeros_like(raised.shift)),
+            pair_shift=frozen(np.zeros_like(raised.pair_shift)),
+        )
+        work, entropy = work._replace(row=np.empty((2, potentials.n_labels))), sums.log_z
+        tree_entropy(scores, level, raised.shift, transposed(losses), work, entropy, sums.status)
+        raise_if_dead(potentials, sums.status)
+        again = are_small(potentials, entropy, sums.status == OK)
+        if again.any():
+            rest = LogTreePosterior(potentials.take(np.flatnonzero(again)))
+            entropy[again] = rest.entropy()
+        return entropy
 
     def max_by_hamming(
         self, potentials: TreePotentials, labels: CodeArray, most: int | None = None

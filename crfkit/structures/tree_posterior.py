@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import Counts, FloatArray, IntArray
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.posterior import SlopeSums
 from crfkit.kernels.tree.posterior import TreeBeliefs, tree_beliefs_log, tree_pull_back_log
 from crfkit.kernels.tree.pull_back import TreeSlopeRooms, tree_pull_back
+from crfkit.kernels.tree.sample import tree_entropy_log, tree_sample_log
 from crfkit.structures.base import longest, raise_if_dead
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.summed_posterior import SummedPosterior
@@ -55,6 +56,20 @@ class LogTreePosterior(Posterior):
         """Return the logarithms of probabilities of labels at tokens."""
         found: FloatArray = self.beliefs.marginal[tokens, codes]
         return found
+
+    def sample(self, uniforms: FloatArray) -> CodeArray:
+        """Return labelings, shape (n, N), given the numbers that choose them."""
+        numbers, row = frozen(uniforms), np.empty((1, self.marginals.shape[1]))
+        labels: CodeArray = np.empty(numbers.shape, np.int32)
+        for s in range(len(self.log_z)):
+            tree_sample_log(self._scores, s, self.beliefs, numbers, row, labels)
+        return labels
+
+    def entropy(self) -> FloatArray:
+        """Return the entropy of the labelings of each forest, shape (S,)."""
+        row, count = np.empty((1, self.marginals.shape[1])), len(self.log_z)
+        each = [tree_entropy_log(self._scores, s, self.beliefs, row) for s in range(count)]
+        return np.array(each, np.float64)
 
     def pull_back(self, slopes: FloatArray, out: Counts) -> None:
         """Write the gradient of a function of the marginals."""

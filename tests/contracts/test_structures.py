@@ -183,6 +183,78 @@ def test_lists_of_the_best_of_random_problems_are_those_of_enumeration(name):
             np.testing.assert_array_equal(structure.k_best(potentials, 1).codes, best)
 
 
+def boxes(paths, shares, order, n_labels):
+    """Between which numbers, shape (n, T) each, labelings are drawn, token by token in an order.
+
+    Codes stand in the order of their labels, and those that begin a segment before the others.
+    """
+    low, high = np.zeros(paths.shape), np.ones(paths.shape)
+    rank = 2 * (paths % n_labels) - paths // n_labels
+    for place, t in enumerate(order):
+        given = (paths[:, None, order[:place]] == paths[:, order[:place]]).all(axis=2)
+        whole = np.maximum(given @ shares, 1e-300)
+        low[:, t] = (given & (rank[:, t] < rank[:, None, t])) @ shares / whole
+        high[:, t] = (given & (rank[:, t] <= rank[:, None, t])) @ shares / whole
+    return low, high
+
+
+def check_frequencies(structure, one, paths, shares):
+    """Labelings are drawn as often as is probable: of copies of labels, each has several boxes."""
+    uniforms = np.random.default_rng(0).random((400, len(one.unary)))
+    drawn = structure.sample(one, uniforms)
+    counts = (drawn[:, None] == paths).all(axis=2).sum(axis=0)
+    assert counts.sum() == len(drawn)
+    assert (np.abs(counts - 400 * shares) <= 6.0 * np.sqrt(400 * shares * (1 - shares)) + 1).all()
+
+
+def drawn_first(one):
+    """The tokens of a sequence in the order in which they are drawn: those of forests have one."""
+    return getattr(one, "order", np.arange(len(one.unary))[::-1])
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_random_problems_are_sampled_as_enumeration_does(name):
+    """Each labeling is drawn by a box of numbers whose size is its probability.
+
+    A side of it, for a token, is the conditional probability of its code, given those drawn before.
+    """
+    for structure, potentials, listed in problems(name):
+        if Capability.SAMPLE not in structure.capabilities:
+            with pytest.raises(MissingCapabilityError, match="no samples"):
+                structure.sample(potentials, np.zeros((1, len(potentials.unary))))
+            return
+        for one, each in zip(potentials.each(), listed, strict=True):
+            paths = np.array([path for path, _, _ in each], np.int32)
+            shares = np.exp([score - each[0][1] for _, score, _ in each])
+            if isinstance(structure, Product):
+                check_frequencies(structure, one, paths, shares / shares.sum())
+                continue
+            low, high = boxes(paths, shares / shares.sum(), drawn_first(one), one.n_labels)
+            wide = (high - low > 1e-6).all(axis=1)
+            assert wide.any()
+            for side in (0.01, 0.5, 0.99):
+                uniforms = low + side * (high - low)
+                np.testing.assert_array_equal(structure.sample(one, uniforms)[wide], paths[wide])
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_random_problems_have_the_entropies_of_enumeration(name):
+    for structure, potentials, listed in problems(name):
+        if Capability.ENTROPY not in structure.capabilities:
+            with pytest.raises(MissingCapabilityError, match="no entropies"):
+                structure.entropy(potentials)
+            return
+        expected = [entropy([score for _, score, _ in each]) for each in listed]
+        np.testing.assert_allclose(structure.entropy(potentials), expected, rtol=1e-9, atol=0.0)
+
+
+def entropy(scores):
+    """The entropy of a distribution, given logarithms, the largest first: all its digits."""
+    below = np.array(scores) - scores[0]
+    shares = np.exp(below)
+    return np.log1p(shares[1:].sum()) - (shares * below).sum() / shares.sum()
+
+
 def test_scores_of_single_labels_are_those_of_labelings_that_differ_in_one(
     structure, potentials, listed
 ):

@@ -60,6 +60,10 @@ def test_sequences_are_read_one_by_one():
         (["S-BAR", "NP", "O"], ["S-BAR", "NP"], [(0, 2, "S-BAR"), (2, 3, "NP")]),
         (["B", "I", "O"], ["_"], [(0, 1, "_"), (1, 3, "_")]),
         (["B", "C", "O"], ["B", "C"], [(0, 2, "B"), (2, 3, "C")]),
+        (["B_A", "I_A", "O"], ["A"], [(0, 1, "A"), (1, 3, "A")]),
+        (["A-B", "A-I", "O"], ["A"], [(0, 1, "A"), (1, 3, "A")]),
+        (["A_B", "A_I", "O"], ["A"], [(0, 1, "A"), (1, 3, "A")]),
+        (["A_B", "C_I", "O"], ["A_B", "C_I"], [(0, 2, "A_B"), (2, 3, "C_I")]),
         (["S-A", "S-C", "O"], ["A", "C"], [(0, 1, "A"), (1, 2, "A"), (2, 3, "C")]),
     ],
 )
@@ -81,6 +85,22 @@ def test_labels_must_be_tags_of_a_scheme_that_is_given():
     assert spans_of(read_labels(["X_B", "X_I", "O"], suffixed), [0, 1, 2]) == [(0, 2, "X")]
     with pytest.raises(ValueError, match="'E-X' is not a tag of IOB2"):
         read_labels(["E-X", "O"], get_scheme("IOB2"))
+
+
+def test_what_is_outside_may_be_a_span():
+    reading = read_labels(["B-X", "I-X", "O"], outside=True)
+    assert spans_of(reading, [2, 2, 0, 1, 2]) == [(0, 2, "O"), (2, 4, "X"), (4, 5, "O")]
+    codes = read_segment_codes(["A", "O"], outside=True)
+    assert spans_of(codes, [3, 3, 1, 2, 0]) == [(0, 1, "O"), (1, 3, "O"), (3, 5, "A")]
+
+
+def test_copies_of_codes_are_read_as_these():
+    reading = read_labels(["B-X", "I-X", "O"])
+    copies = np.array([0, 0, 1, 2, 2])
+    taken = reading.taken(copies)
+    assert spans_of(taken, [0, 2, 3, 1, 0]) == spans_of(reading, copies[[0, 2, 3, 1, 0]])
+    withheld = np.array([0, 1, -1, 1, 2])
+    assert spans_of(reading, withheld) == [(0, 2, "X"), (3, 4, "X")]
 
 
 @pytest.mark.parametrize("classes", [["A", "O"], ["A", "B-X", "O"], ["A"], ["O"]])

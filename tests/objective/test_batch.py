@@ -11,7 +11,7 @@ from crfkit.losses import LogLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.linear import choose_features
-from crfkit.structures import Capability, Chain
+from crfkit.structures import Capability, Chain, SparseChain
 from tests.oracles import finite_difference
 
 
@@ -125,12 +125,13 @@ def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
 
 def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
     class Sampled(LogLoss):
-        requires = frozenset({Capability.SAMPLE})
+        requires = frozenset({Capability.COVARIANCES})
 
     data, codes = make_data(rng)
-    with ThreadMap(1) as threads, pytest.raises(ValueError, match="Sampled needs.*samples.*Chain"):
+    chain, message = SparseChain([], [], 3), "Sampled needs.*covariances.*SparseChain"
+    with ThreadMap(1) as threads, pytest.raises(ValueError, match=message):
         model = choose_features(data, codes, 3)
-        Objective(model, Chain(), Sampled(), SMOOTH, data, codes, np.ones(11), threads)
+        Objective(model, chain, Sampled(), SMOOTH, data, codes, np.ones(11), threads)
 
 
 def test_memory_of_a_block_counts_the_pairs_of_its_chunks():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crfkit._types import BoolArray, FloatArray, IntArray, ReadSpans
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainWorkspace, Run
-from crfkit.kernels.chain.sum import OK, _backward, _forward
+from crfkit.kernels.chain.sum import OK, _backward, forward
 
 
 class SpanCodes(NamedTuple):
@@ -66,7 +66,7 @@ def chain_messages(
         run = Run(begin, end, begin)
         status[s] = OK
         if begin < end:
-            status[s] = _forward(scores, exponentials, run, begin, end, workspace)
+            status[s] = forward(scores, exponentials, run, begin, end, workspace)
         if begin < end and status[s] == OK:
             _backward(exponentials, index, run, begin, end, 1.0, workspace, marginals)
 

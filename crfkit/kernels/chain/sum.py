@@ -100,7 +100,7 @@ def _weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha: Floa
 
 
 @kernel
-def _forward(
+def forward(
     scores: ChainScores,
     exponentials: ChainExponentials,
     run: Run,  # the sequence
@@ -245,7 +245,7 @@ def _sum_one(
     if begin == end:
         return
     run = Run(begin, end, row)
-    out.status[s] = _forward(scores, exponentials, run, begin, end, workspace)
+    out.status[s] = forward(scores, exponentials, run, begin, end, workspace)
     if out.status[s] == OK:
         out.log_z[s] = _log_z(workspace.norm, exponentials, scores.transition_index, begin, end)
         _backward(
@@ -283,13 +283,13 @@ def _sum_two(
     size = offsets[s + 1] - offsets[s]
     short = Run(offsets[s], offsets[s + 1], row)
     long = Run(offsets[u], offsets[u + 1], row + size)
-    status[s] = _forward(scores, exponentials, short, short.begin, short.begin + 1, workspace)
-    status[u] = _forward(scores, exponentials, long, long.begin, long.begin + 1, workspace)
+    status[s] = forward(scores, exponentials, short, short.begin, short.begin + 1, workspace)
+    status[u] = forward(scores, exponentials, long, long.begin, long.begin + 1, workspace)
     if status[s] != OK or status[u] != OK:
         return False
     if two_forward(exponentials, m, short, long, workspace) < TINY:
         return False
-    status[u] = _forward(scores, exponentials, long, long.begin + size, long.end, workspace)
+    status[u] = forward(scores, exponentials, long, long.begin + size, long.end, workspace)
     if status[u] != OK:
         return False
     for n in (s, u):

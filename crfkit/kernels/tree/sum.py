@@ -90,6 +90,45 @@ def _send(
 
 
 @kernel
+def inside_forest(
+    scores: TreeScores,
+    exponentials: ChainExponentials,
+    s: int,
+    work: TreeWorkspace,
+    log_z: FloatArray,  # (S,) out
+) -> int:
+    """Sum over the labelings of one forest in linear form, up to the roots; returns its status.
+
+    ``inside_t(k) = node_t(k) prod_c message_c(k)`` over the children ``c`` of ``t``, scaled to the
+    sum 1 after each product, so that the number of children does not matter.
+    """
+    begin, end, whole = scores.offsets[s], scores.offsets[s + 1], 0.0
+    for t in range(begin, end):
+        for k in range(work.inside.shape[1]):
+            work.inside[t - begin, k] = exponentials.node[t, k]
+            if exponentials.node[t, k] < TINY and scores.unary[t, k] > -math.inf:
+                return UNDERFLOW
+        whole += exponentials.shift[t]
+    for n in range(end - 1, begin - 1, -1):
+        c, p, m = edge(scores, begin, n)
+        total = scale_row(work.inside, c)
+        if not total > 0.0:
+            dead: int = begin + c
+            return dead
+        whole += math.log(total)
+        if p >= 0:
+            if not _send(scores, exponentials, work, c, p, m):
+                return UNDERFLOW
+            total = scale_row(work.inside, p)
+            if not total > 0.0:
+                dead = begin + p
+                return dead
+            whole += math.log(total) + exponentials.pair_shift[m]
+    log_z[s] = whole
+    return OK
+
+
+@kernel
 def sum_forest(
     scores: TreeScores,
     exponentials: ChainExponentials,
@@ -98,36 +137,12 @@ def sum_forest(
     work: TreeWorkspace,
     out: ChainSums,
 ) -> int:
-    """Sum over the labelings of one forest in linear form; returns its status.
-
-    ``inside_t(k) = node_t(k) prod_c message_c(k)`` over the children ``c`` of ``t``, scaled to the
-    sum 1 after each product, so that the number of children does not matter.
-    """
-    begin, end, log_z = scores.offsets[s], scores.offsets[s + 1], 0.0
-    for t in range(begin, end):
-        for k in range(work.inside.shape[1]):
-            work.inside[t - begin, k] = exponentials.node[t, k]
-            if exponentials.node[t, k] < TINY and scores.unary[t, k] > -math.inf:
-                return UNDERFLOW
-        log_z += exponentials.shift[t]
-    for n in range(end - 1, begin - 1, -1):
-        c, p, m = edge(scores, begin, n)
-        total = scale_row(work.inside, c)
-        if not total > 0.0:
-            dead: int = begin + c
-            return dead
-        log_z += math.log(total)
-        if p >= 0:
-            if not _send(scores, exponentials, work, c, p, m):
-                return UNDERFLOW
-            total = scale_row(work.inside, p)
-            if not total > 0.0:
-                dead = begin + p
-                return dead
-            log_z += math.log(total) + exponentials.pair_shift[m]
-    out.log_z[s] = log_z
-    _outside(scores, exponentials, begin, end, weight, work, out)
-    return OK
+    """Sum over the labelings of one forest in linear form; returns its status."""
+    status: int = inside_forest(scores, exponentials, s, work, out.log_z)
+    if status == OK:
+        begin, end = scores.offsets[s], scores.offsets[s + 1]
+        _outside(scores, exponentials, begin, end, weight, work, out)
+    return status
 
 
 @kernel

@@ -1,0 +1,139 @@
+"""Labelings of linear chains drawn from their distribution, and the entropy of that.
+
+Shapes as in :mod:`crfkit.kernels.chain.arrays`, ``n`` labelings of each sequence. Both need the
+forward vectors alone: given the label of a token, those of the tokens before it do not depend on
+those after it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH, add, fill, load, multiply, store, subtract, where_positive
+from crfkit.kernels._strips import product
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainWorkspace, Run
+from crfkit.kernels.chain.sum import OK, forward
+
+
+@part
+def drawn_with_rest(weights: FloatArray, row: int, uniform: float) -> tuple[int, float]:
+    """Return the column at which the sum of a row passes a share of the whole: a weight above 0.
+
+    And which share of that weight, from 0 to 1, was needed.
+    """
+    total = 0.0
+    for k in range(weights.shape[1]):
+        total += weights[row, k]
+    target, below, last, rest = uniform * total, 0.0, 0, 0.0
+    for k in range(weights.shape[1]):
+        if weights[row, k] > 0.0:
+            last, rest = k, (target - below) / weights[row, k]
+            if target < below + weights[row, k]:
+                break
+        below += weights[row, k]
+    return last, rest
+
+
+@part
+def drawn(weights: FloatArray, row: int, uniform: float) -> int:
+    """Return the column at which the sum of a row passes a share of the whole: a weight above 0."""
+    column, _ = drawn_with_rest(weights, row, uniform)
+    return column
+
+
+@kernel
+def chain_sample(
+    scores: ChainScores,
+    exponentials: ChainExponentials,
+    uniforms: FloatArray,  # (n, N) from 0 to 1
+    workspace: ChainWorkspace,  # of which the messages are not used
+    labels: CodeArray,  # (n, N) out
+    status: IntArray,  # (S,) out: labels of a sequence are only written where it is OK
+) -> None:
+    """Forward filtering, backward sampling (Carter and Kohn 1994; Scott 2002).
+
+    ``P(y_t = i | y_{t+1} = j) ~ alpha_t(i) factor(i, j)``: in time ``O(K)`` a token and labeling.
+    """
+    alpha, weights, index = workspace.alpha, workspace.vector, scores.transition_index
+    tables, size, stride = exponentials.transposed, alpha.shape[1], min(index.shape[0] - 1, 1)
+    for s in range(status.shape[0]):
+        begin, end = scores.offsets[s], scores.offsets[s + 1]
+        status[s] = OK
+        if begin < end:
+            status[s] = forward(scores, exponentials, Run(begin, end, 0), begin, end, workspace)
+        for n in range(labels.shape[0] if status[s] == OK else 0):
+            for t in range(end - 1, begin - 1, -1):
+                last = t == end - 1
+                m, label = (0, 0) if last else (index[(t + 1) * stride], labels[n, t + 1])
+                for i in range(size):
+                    follows = 1.0 if last else tables[m, label, i]
+                    weights[0, i] = alpha[t - begin, i] * follows
+                labels[n, t] = drawn(weights, 0, uniforms[n, t])
+
+
+@part
+def _weigh(scores: ChainScores, exponentials: ChainExponentials, t: int, scale: float,
+           alpha: FloatArray, row: int, rooms: FloatArray, to: int) -> None:  # fmt: skip
+    """``rooms_to(j) = scale node_t(j) sum(j) + alpha(j) (top_t - unary_t(j) - log scale)``.
+
+    With the sum of the first two rows; it is 0 where alpha is.
+    """
+    unary, node, size = scores.unary, exponentials.node, alpha.shape[1]
+    lost = exponentials.shift[t] - math.log(scale)
+    if size < WIDTH:
+        for j in range(size):
+            known, carried = alpha[row, j], scale * node[t, j] * (rooms[0, j] + rooms[1, j])
+            rooms[to, j] = carried + known * (lost - unary[t, j]) if known > 0.0 else 0.0
+        return
+    for start in range(0, size, WIDTH):
+        p = min(start, size - WIDTH)
+        known, both = load(alpha, row, p), add(load(rooms, 0, p), load(rooms, 1, p))
+        carried = multiply(multiply(fill(scale), load(node, t, p)), both)
+        own = multiply(known, subtract(fill(lost), load(unary, t, p)))
+        store(where_positive(known, add(carried, own)), rooms, to, p)
+
+
+@kernel
+def chain_entropy(
+    scores: ChainScores,
+    exponentials: ChainExponentials,
+    losses: FloatArray,  # (M, K, K) - factor log factor
+    workspace: ChainWorkspace,  # of which the messages are not used
+    rooms: FloatArray,  # (4, K)
+    entropy: FloatArray,  # (S,) out
+    status: IntArray,  # (S,) out: the entropy of a sequence is only valid where it is OK
+) -> None:
+    """Entropies of the labelings of sequences by the chain rule, beside the forward recurrence.
+
+    Hernando, Crespi and Cybenko (2005) carry the entropy of the labels before a token given its
+    own, ``H_t(j)``. Here it is carried less the logarithm of the forward probability, ``moment_t(j)
+    = alpha_t(j) (H_t(j) - log alpha_t(j))``, which takes no logarithms of probabilities:
+    ``moment_t(j) = node_t(j) / norm_{t-1} sum_i factor(i, j) (moment_{t-1}(i) - alpha_{t-1}(i) log
+    factor(i, j)) + alpha_t(j) (log norm_{t-1} - log node_t(j))``. What is added at a token is of
+    the size of its scores, whatever the length.
+    """
+    alpha, index = workspace.alpha, scores.transition_index
+    stride = min(index.shape[0] - 1, 1)
+    for s in range(status.shape[0]):
+        begin, end = scores.offsets[s], scores.offsets[s + 1]
+        status[s], entropy[s] = OK, 0.0
+        if begin < end:
+            status[s] = forward(scores, exponentials, Run(begin, end, 0), begin, end, workspace)
+        if begin == end or status[s] != OK:
+            continue
+        for j in range(alpha.shape[1]):
+            rooms[0, j], rooms[1, j] = 0.0, 0.0
+        _weigh(scores, exponentials, begin, 1.0, alpha, 0, rooms, 2)
+        for t in range(begin + 1, end):
+            m, row, to = index[t * stride], t - begin, 2 + (t - begin) % 2
+            product(rooms, 5 - to, exponentials.factor, m, rooms, 0)
+            product(alpha, row - 1, losses, m, rooms, 1)
+            scale = 1.0 / workspace.norm[t - 1]
+            _weigh(scores, exponentials, t, scale, alpha, row, rooms, to)
+        last, whole = 2 + (end - 1 - begin) % 2, 0.0
+        for j in range(alpha.shape[1]):
+            whole += rooms[last, j]
+        norm = workspace.norm[end - 1]
+        entropy[s] = whole / norm + math.log(norm)
