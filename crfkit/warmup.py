@@ -36,7 +36,8 @@ from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, OEG, SAG, SGD, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
-from crfkit.structures import Tree, TreePotentials
+from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
+from crfkit.structures.copies import FEW_COPIES, make_copies
 
 
 class KernelReport(NamedTuple):
@@ -210,9 +211,12 @@ def _forms() -> None:
 
 
 def _automata() -> None:
-    """Read codes by an automaton."""
+    """Read codes by an automaton, and search among many states."""
     every = Automaton(np.zeros((3, 2), np.int64), np.zeros((1, 1), np.int64), np.ones(1, bool))
     JointAutomata([every], [""]).rejecting(np.zeros(1, np.int32), np.array([0, 1]))
+    scores = ChainPotentials.of(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.array([0, 1]))
+    some, none = np.ones(FEW_COPIES + 1, bool), np.zeros(0, np.int64)
+    Chain().argmax_of_copies(scores, make_copies(np.zeros(len(some)), none, none, some, some))
 
 
 def _templates() -> None:

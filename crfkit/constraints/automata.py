@@ -9,7 +9,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.constraints.base import Automaton
-from crfkit.structures.copies import LabelCopies
+from crfkit.structures.copies import LabelCopies, make_copies
 
 
 class TooManyStatesError(ValueError):
@@ -123,15 +123,13 @@ def copies_of(automaton: Automaton, n_labels: int, most: int) -> LabelCopies:
     copies = copies[leads]
     places = np.full(len(alive), -1)
     places[copies] = np.arange(len(copies))
-    allowed = np.zeros((len(copies), len(copies)), bool)
     rows, columns = np.nonzero(places[target] >= 0)
-    allowed[rows, places[target[rows, columns]]] = True
     first = np.zeros(max(len(copies), 1), bool)
     kept = places[starts[starts >= 0]]
     first[kept[kept >= 0]] = True
     if not len(copies):  # one that is never allowed
-        return LabelCopies(np.zeros(1, np.int64), np.zeros((1, 1), bool), first, first)
-    return LabelCopies(copies // n_states, allowed, first, last)
+        return make_copies(np.zeros(1, np.int64), rows, rows, first, first)
+    return make_copies(copies // n_states, rows, places[target[rows, columns]], first, last)
 
 
 def copied_codes(copies: LabelCopies, potentials: Potentials) -> CodeArray:

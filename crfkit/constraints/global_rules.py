@@ -91,7 +91,8 @@ class Contiguous(GlobalRule):
         """Return an automaton a label: before its block, in it, after it."""
         step = np.array([[0, 1], [2, 1], [2, -1]])
         names = _types(target) if self.labels is None else listed(self.labels)
-        read = [_members(name, target, repr(self)) for name in names]
+        rule = repr(self)
+        read = [_members(name, target, rule) for name in names]
         return [_of_members(step, member) for member in read]
 
 
@@ -116,9 +117,10 @@ class Before(GlobalRule):
 
     def automata(self, target: Target) -> list[Automaton]:
         """Return the automaton that remembers whether the second label was there."""
-        before, after = (_members(name, target, repr(self)) for name in (self.first, self.second))
+        rule = repr(self)
+        before, after = (_members(name, target, rule) for name in (self.first, self.second))
         if (before & after).any():
-            raise ValueError(f"{self!r}: a token may have both labels: they cannot be in order.")
+            raise ValueError(f"{rule}: a token may have both labels: they cannot be in order.")
         return [_of_members(np.array([[0, 0, 1], [1, -1, 1]]), before, after)]
 
 
@@ -142,9 +144,10 @@ class NotTogether(GlobalRule):
 
     def automata(self, target: Target) -> list[Automaton]:
         """Return the automaton that remembers which of the labels was there."""
-        members = [_members(name, target, repr(self)) for name in listed(self.labels)]
+        rule = repr(self)
+        members = [_members(name, target, rule) for name in listed(self.labels)]
         if np.any(np.sum(members, axis=0) > 1):
-            raise ValueError(f"{self!r}: a token may have two of the labels at once.")
+            raise ValueError(f"{rule}: a token may have two of the labels at once.")
         states = np.arange(len(members) + 1)
         first = np.where((states[:, None] == 0) | (states[:, None] == states[1:]), states[1:], -1)
         return [_of_members(np.column_stack([states, first]), *members)]

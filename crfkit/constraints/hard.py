@@ -58,25 +58,25 @@ def _relax(
 ) -> Relaxation | None:
     """Lower the bound as far as groups of automata do; None if there are no small ones."""
     while True:
-        groups = _groups(automata, sorted(active), one.n_labels)
+        groups = _groups(automata, sorted(active), one)
         if not groups:
             return None
         relaxation = Relaxation(structure, one, automata, groups)
-        more = {a for a in relaxation.tighten(best) if automata.fits((a,), one.n_labels)} - active
+        more = {a for a in relaxation.tighten(best) if automata.fits((a,), one)} - active
         if not more:
             return relaxation
         active |= more
 
 
-def _groups(automata: JointAutomata, active: list[int], n_labels: int) -> list[tuple[int, ...]]:
+def _groups(automata: JointAutomata, active: list[int], one: Potentials) -> list[tuple[int, ...]]:
     """Return groups of automata whose products are small, each as large as it may be."""
     groups: list[tuple[int, ...]] = []
     for a in active:
         for place, group in enumerate(groups):
-            if automata.fits((*group, a), n_labels):
+            if automata.fits((*group, a), one):
                 groups[place] = (*group, a)
                 break
         else:
-            if automata.fits((a,), n_labels):
+            if automata.fits((a,), one):
                 groups.append((a,))
     return groups

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, IntArray
+from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.constraints.automata import TooManyStatesError, copies_of, product_of_all
 from crfkit.constraints.base import Automaton
 from crfkit.kernels.chain.automata import AutomatonTables, automata_reject
 from crfkit.structures.copies import LabelCopies
 
-# Pairs of a label and a state of a product, at most: a table of steps between them has 8 MB.
-MAX_STATES = 1000
+# Pairs of a label and a state of a product, at most: a table of steps between them has 32 MB.
+MAX_STATES = 2000
+# Best labelings of tokens need no such table, and may have so many times as many.
+WITHOUT_TABLE = 10
 # Seconds that integer programming may take for a sequence.
 TIME_LIMIT = 10.0
 
@@ -30,7 +32,8 @@ class JointAutomata:
     names : sequence of A str
         The rules that they are of, for messages.
     max_states : int
-        The most copies of labels, one for each state of a product of automata that it may be in.
+        The most copies of labels, one for each state of a product of automata that it may be in;
+        searches for the best labels of tokens may have `WITHOUT_TABLE` times as many.
     time_limit : float
         Seconds that integer programming may take for a sequence.
     """
@@ -46,7 +49,8 @@ class JointAutomata:
         self.names = tuple(names)
         self._tables = _side_by_side(self.automata)
         self._n_codes = self.automata[0].symbols.shape[1]
-        self._copies: dict[tuple[int, ...], LabelCopies | TooManyStatesError] = {}
+        self._copies: dict[tuple[int, ...], LabelCopies] = {}
+        self._too_many: dict[tuple[int, ...], TooManyStatesError] = {}
 
     @property
     def accept_empty(self) -> bool:
@@ -83,19 +87,33 @@ class JointAutomata:
         found: BoolArray = np.all(each, axis=0)
         return found
 
-    def copies(self, which: tuple[int, ...], n_labels: int) -> LabelCopies:
-        """Return copies of labels for the product of some automata; TooManyStatesError."""
-        found = self._copies.get(which)
+    def copies(
+        self, which: tuple[int, ...], potentials: Potentials, best: bool = False
+    ) -> LabelCopies:
+        """Return copies of labels for the product of some automata; TooManyStatesError.
+
+        `best` is whether only best labelings are asked for. The potentials tell the labels.
+        """
+        without_table = best and potentials.n_codes == potentials.n_labels
+        most = self.max_states * WITHOUT_TABLE if without_table else self.max_states
+        found, known = self._copies.get(which), self._too_many.get(which)
+        if found is None and known is not None and known.states > most:
+            raise known.with_traceback(None)
         if found is None:
-            found = self._copies[which] = self._make(which, n_labels)
-        if isinstance(found, TooManyStatesError):
-            raise found.with_traceback(None)
+            try:
+                whole = product_of_all([self.automata[a] for a in which], most)
+                found = self._copies[which] = copies_of(whole, potentials.n_labels, most)
+            except TooManyStatesError as error:
+                self._too_many[which] = error
+                raise
+        if len(found.label) > most:
+            raise TooManyStatesError(len(found.label))
         return found
 
-    def fits(self, which: tuple[int, ...], n_labels: int) -> bool:
-        """Whether the product of some automata has no more states than are allowed."""
+    def fits(self, which: tuple[int, ...], potentials: Potentials) -> bool:
+        """Whether the best labelings that some automata accept can be searched for."""
         try:
-            self.copies(which, n_labels)
+            self.copies(which, potentials, best=True)
         except TooManyStatesError:
             return False
         return True
@@ -111,13 +129,6 @@ class JointAutomata:
             f"{', ...' if len(rules) > 8 else ''}. Leave some of them out, ask predict for the "
             "best labels only, or raise max_states of Constraints."
         )
-
-    def _make(self, which: tuple[int, ...], n_labels: int) -> LabelCopies | TooManyStatesError:
-        try:
-            whole = product_of_all([self.automata[a] for a in which], self.max_states)
-            return copies_of(whole, n_labels, self.max_states)
-        except TooManyStatesError as error:
-            return error
 
 
 def _side_by_side(automata: tuple[Automaton, ...]) -> AutomatonTables:

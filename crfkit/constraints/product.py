@@ -146,7 +146,7 @@ class Product(Structure[Any]):
         """Return the structure over copies of labels; ValueError if there are too many."""
         check_empty(potentials, self._automata)
         try:
-            copies = self._automata.copies(self._automata.all, potentials.n_labels)
+            copies = self._automata.copies(self._automata.all, potentials)
         except TooManyStatesError as error:
             raise ValueError(self._automata.too_large_for_sums(error.states)) from error
         made = self._threaded.with_copies(self.with_offset(potentials), copies)
@@ -163,12 +163,4 @@ class Copied(NamedTuple):
 
     def reading(self, reading: LabelReading) -> LabelReading:
         """Return what the codes of copies say of spans."""
-        codes = self.codes
-        outer = np.append(codes, len(reading.type_of))  # and the ends of sequences
-        return LabelReading(
-            reading.types,
-            reading.type_of[codes],
-            reading.opens[outer[:, None], codes],
-            reading.continues[codes[:, None], codes],
-            reading.closes[codes[:, None], outer],
-        )
+        return reading.taken(self.codes.astype(np.int64))

@@ -7,23 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit._types import CodeArray, Potentials
 from crfkit.constraints.automata import copied_codes
 from crfkit.constraints.incumbent import Incumbent
 from crfkit.constraints.joint import JointAutomata
 from crfkit.structures import Structure
+from crfkit.structures.copies import LabelCopies
 
 # Steps along subgradients, and such that may pass without a better bound before they get shorter.
 ITERATIONS, PATIENCE = 200, 8
 
 
 class Part(NamedTuple):
-    """The structure whose labelings some automata accept, with a share of the scores."""
+    """Copies of labels for the product of a group of automata, and the codes that theirs are."""
 
-    which: tuple[int, ...]
-    structure: Structure[Any]
-    potentials: Potentials  # without multipliers
-    codes: CodeArray  # of its codes
+    copies: LabelCopies
+    codes: CodeArray
 
 
 class Relaxation:
@@ -50,14 +49,11 @@ class Relaxation:
         automata: JointAutomata,
         groups: list[tuple[int, ...]],
     ) -> None:
-        self._one, share = one, len(groups)
+        self._structure, share = structure, len(groups)
         self._shared = one.with_arrays(*(each / share for each in one.arrays()))
         self._multipliers = np.zeros((share, len(one.unary), one.n_codes))
-        self._parts = []
-        for which in groups:
-            copies = automata.copies(which, one.n_labels)
-            copied, wide = structure.with_copies(self._shared, copies)
-            self._parts.append(Part(which, copied, wide, copied_codes(copies, one)))
+        chosen = [automata.copies(which, one, best=True) for which in groups]
+        self._parts = [Part(copies, copied_codes(copies, one)) for copies in chosen]
         self.shares: list[Potentials] = []
         self.values: list[float] = []
 
@@ -92,7 +88,7 @@ class Relaxation:
 
     def _argmax(self, group: int) -> tuple[CodeArray, float]:
         """Return the best labeling of a group, and its score."""
-        part = self._parts[group]
-        added: FloatArray = self._multipliers[group][:, part.codes]
-        labels, value = part.structure.argmax(part.potentials.plus_unary(added))
-        return part.codes[labels], float(value[0])
+        copies, codes = self._parts[group]
+        scores = self._shared.plus_unary(self._multipliers[group])
+        labels, value = self._structure.argmax_of_copies(scores, copies)
+        return codes[labels], float(value[0])

@@ -75,7 +75,7 @@ def _search_lazily(
         broken = []
         for number, row in enumerate(rows):
             which, chosen = tuple(np.flatnonzero(row).tolist()), todo[group.reshape(-1) == number]
-            if automata.fits(which, scores.n_labels):
+            if automata.fits(which, scores):
                 rejected = _search_product(structure, scores, automata, found, which, chosen)
                 active[chosen] |= rejected
                 broken.append(chosen[rejected.any(axis=1)])
@@ -101,10 +101,9 @@ def _search_product(
     chosen: IntArray,
 ) -> BoolArray:
     """Search among what some automata accept; returns which ones reject what is found, (n, A)."""
-    copies, part = automata.copies(which, scores.n_labels), scores.take(chosen)
-    copied, wide = structure.with_copies(part, copies)
+    copies, part = automata.copies(which, scores, best=True), scores.take(chosen)
     try:
-        labels, value = copied.argmax(wide)
+        labels, value = structure.argmax_of_copies(part, copies)
     except NoPathError as error:
         s = int(chosen[error.sequence])
         raise type(error)(scores.first + s, error.position) from error

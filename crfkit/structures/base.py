@@ -130,10 +130,10 @@ class Structure(ABC, Generic[P]):
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
     methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, `sample`,
-    `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`
-    and `lattice`, `conditional_scores` with `add_conditional_counts`, `expected_score` with
-    `add_expected_counts`, and `max_by_hamming` with `path_at_hamming`. Sums and searches raise
-    NoPathError where a sequence has no labeling of finite score.
+    `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`,
+    `argmax_of_copies` and `lattice`, `conditional_scores` with `add_conditional_counts`,
+    `expected_score` with `add_expected_counts`, and `max_by_hamming` with `path_at_hamming`. Sums
+    and searches raise NoPathError where a sequence has no labeling of finite score.
 
     Attributes
     ----------
@@ -321,6 +321,10 @@ class Structure(ABC, Generic[P]):
 
         They replace ``out.unary``, and are added to ``out.pair``; the potentials are its own.
         """
+        raise self.lacks(Capability.COPIES, "a chain, or segments")
+
+    def argmax_of_copies(self, potentials: P, copies: LabelCopies) -> tuple[CodeArray, FloatArray]:
+        """Return what `argmax` of `with_copies` does, by what is fastest."""
         raise self.lacks(Capability.COPIES, "a chain, or segments")
 
     def lattice(self, potentials: P) -> Lattice:

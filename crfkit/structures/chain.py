@@ -42,7 +42,13 @@ from crfkit.structures.base import (
     too_many_errors,
 )
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
-from crfkit.structures.copies import LabelCopies, add_copies_of_chain, copied_chain
+from crfkit.structures.copies import (
+    FEW_COPIES,
+    LabelCopies,
+    add_copies_of_chain,
+    best_copies,
+    copied_chain,
+)
 from crfkit.structures.k_best import (
     RankedCodes,
     empty_lists,
@@ -298,6 +304,16 @@ class Chain(Structure[ChainPotentials]):
     ) -> None:
         """Write weights of the parts of `with_copies` as those of labels and transitions."""
         add_copies_of_chain(copies, found, out)
+
+    def argmax_of_copies(
+        self, potentials: ChainPotentials, copies: LabelCopies
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the best paths of copies of labels and their scores."""
+        if len(copies.label) <= FEW_COPIES:
+            return self.argmax(copied_chain(potentials, copies))
+        found, value, status = best_copies(chain_arrays(potentials), copies)
+        raise_if_dead(potentials, status)
+        return found, value
 
     def lattice(self, potentials: ChainPotentials) -> Lattice:
         """Return the labelings of the only sequence as paths of a graph."""

@@ -6,20 +6,60 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import BoolArray, Counts, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.copies import CopyArcs, chain_copies_max
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials
+
+# A table of all pairs of so many copies is faster than lists of those that may follow each other.
+FEW_COPIES = 200
 
 
 class LabelCopies(NamedTuple):
     """Copies of labels, of which only some may follow one another.
 
-    Each has the scores of its label, where it is allowed.
+    Each has the scores of its label, where it is allowed. Read-only.
     """
 
     label: IntArray  # (P,) which of the K labels each is a copy of, rising
-    steps: BoolArray  # (P, P) whether a copy (axis 1) may follow another (axis 0)
+    begins: IntArray  # (P + 1,) where the copies are listed that each may follow, and the end
+    source: IntArray  # (n,) these, rising for each
     first: BoolArray  # (P,) whether it may be the first of a sequence
     last: BoolArray  # (P,)
+
+    @property
+    def steps(self) -> BoolArray:
+        """Whether a copy (axis 1) may follow another (axis 0), shape (P, P)."""
+        allowed = np.zeros((len(self.label), len(self.label)), bool)
+        after = np.repeat(np.arange(len(self.label)), np.diff(self.begins))
+        allowed[self.source, after] = True
+        return allowed
+
+
+def make_copies(
+    label: IntArray, source: IntArray, target: IntArray, first: BoolArray, last: BoolArray
+) -> LabelCopies:
+    """Return copies of labels, given pairs of which the second may follow the first: (n,)."""
+    order = np.lexsort((source, target))
+    begins = np.searchsorted(target[order], np.arange(len(label) + 1))
+    places, befores = frozen(begins.astype(np.int64)), frozen(source[order].astype(np.int64))
+    label = frozen(label.astype(np.int64))
+    return LabelCopies(label, places, befores, frozen(first), frozen(last))
+
+
+def best_copies(scores: ChainScores, copies: LabelCopies) -> tuple[CodeArray, FloatArray, IntArray]:
+    """Return the best paths of copies of labels of a dense chain, scores, and the status of each.
+
+    By lists of those that may follow each other: in time ``O(T n)``.
+    """
+    count = len(scores.offsets) - 1
+    longest = int(np.diff(scores.offsets).max(initial=0))
+    found: CodeArray = np.empty(len(scores.unary), np.int32)
+    value, status = np.empty(count), np.empty(count, np.int64)
+    best = np.empty((longest, len(copies.label)))
+    chain_copies_max(scores, CopyArcs(*copies), best, found, value, status)
+    return found, value, status
 
 
 def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPotentials:

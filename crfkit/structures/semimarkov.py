@@ -238,6 +238,13 @@ class SemiMarkov(Structure[SegmentPotentials]):
         """Write weights of the parts of `with_copies` as those of segments of labels."""
         add_copies_of_segments(potentials, copies, found, out)
 
+    def argmax_of_copies(
+        self, potentials: SegmentPotentials, copies: LabelCopies
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the best segmentations of copies of labels and their scores."""
+        structure, copied = self.with_copies(potentials, copies)
+        return structure.argmax(copied)
+
     def lattice(self, potentials: SegmentPotentials) -> Lattice:
         """Return the segmentations of the only sequence as paths of a graph."""
         return segment_lattice(self.with_offset(potentials))

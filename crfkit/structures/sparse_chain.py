@@ -260,6 +260,12 @@ class SparseChain(Structure[ChainPotentials]):
         Chain().add_copied_counts(potentials, copies, found, dense)
         out.pair[0] += dense.pair[0, self.source, self.target]
 
+    def argmax_of_copies(
+        self, potentials: ChainPotentials, copies: LabelCopies
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the best paths of copies of labels and their scores, as of a dense chain."""
+        return Chain().argmax_of_copies(self._filled_up(potentials), copies)
+
     def lattice(self, potentials: ChainPotentials) -> Lattice:
         """Return the labelings of the only sequence as paths of the graph of a dense chain."""
         return chain_lattice(self._filled_up(potentials))

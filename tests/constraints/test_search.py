@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.constraints import hard, relaxation
+from crfkit.constraints import hard, joint, relaxation
 from crfkit.constraints.global_rules import Before, Contiguous, Count, NotTogether
 from crfkit.constraints.joint import JointAutomata
 from crfkit.constraints.product import Product
@@ -18,7 +18,12 @@ RULES = [
     Count("b", at_least=2), Count("c", at_least=1), Before("a", "b"), Before("c", "a"),
     NotTogether(["a", "c"]), NotTogether(["b", "c"]),
 ]  # fmt: skip
-WAYS = {1000: {VITERBI, PRODUCT}, 6: set(range(4)), 0: {VITERBI, RELAXATION, INTEGER}}
+WAYS = {2000: {VITERBI, PRODUCT}, 6: set(range(4)), 0: {VITERBI, RELAXATION, INTEGER}}
+
+
+@pytest.fixture(autouse=True)
+def small_products(monkeypatch):
+    monkeypatch.setattr(joint, "WITHOUT_TABLE", 1)
 
 
 def rules_of(seed, n_labels):

@@ -21,7 +21,7 @@ METHODS = {
     Capability.SAMPLE: ("sample",),
     Capability.ENTROPY: ("entropy",),
     Capability.SPANS: ("span_probabilities", "likely_spans"),
-    Capability.COPIES: ("with_copies", "add_copied_counts", "lattice"),
+    Capability.COPIES: ("with_copies", "add_copied_counts", "argmax_of_copies", "lattice"),
     Capability.POSTERIOR: ("posterior",),
     Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
     Capability.SHARES: ("expected_score", "add_expected_counts"),
