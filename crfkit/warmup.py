@@ -117,6 +117,8 @@ def _use(crf: Any, X: Any, y: Any) -> None:
     crf.predict(X)
     crf.predict_proba(X)
     crf.sequence_log_proba(X, y)
+    crf.sample(X)
+    crf.entropy(X)
 
 
 def _use_spread(crf: Any, X: Any, y: Any) -> None:

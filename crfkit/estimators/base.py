@@ -59,6 +59,7 @@ from crfkit.training.partial_fit import learn_batch
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
     "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
+    "sample": "CRFClassifier", "entropy": "CRFClassifier",
     "likely_spans": "SemiMarkovCRF", "predict_span_proba": "SemiMarkovCRF",
 }  # fmt: skip
 _DERIVED = ("_fitted_model", "_matching_names", "_shortcut")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _questions
+from crfkit.estimators import _questions, _samples
 from crfkit.estimators.base import LinearClassifier
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import Loss
@@ -204,6 +204,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     predict_proba = _questions.predict_proba
     predict_marginals = _questions.predict_marginals
     sequence_log_proba = _questions.sequence_log_proba
+    sample = _samples.sample
+    entropy = _samples.entropy
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

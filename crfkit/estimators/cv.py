@@ -13,7 +13,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.estimators import _questions
+from crfkit.estimators import _questions, _samples
 from crfkit.estimators.base import LinearClassifier, fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -134,6 +134,8 @@ class CRFClassifierCV(LinearClassifier):
     predict_proba = _questions.predict_proba
     predict_marginals = _questions.predict_marginals
     sequence_log_proba = _questions.sequence_log_proba
+    sample = _samples.sample
+    entropy = _samples.entropy
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and, with `refit`, fit the weights; return the estimator.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _labelings, _questions, _spans, _views
+from crfkit.estimators import _labelings, _questions, _samples, _spans, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
@@ -195,6 +195,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     predict_proba = _questions.predict_proba
     predict_marginals = _questions.predict_marginals
     sequence_log_proba = _questions.sequence_log_proba
+    sample = _samples.sample
+    entropy = _samples.entropy
     predict_spans = _spans.predict_spans
     predict_n_best = _labelings.predict_n_best
     predict_span_proba = _spans.predict_span_proba
