@@ -197,6 +197,14 @@ class ProbableSegment(NamedTuple):
     probability: float
 
 
+class RankedLabels(NamedTuple):
+    """One of the best labelings of a sequence."""
+
+    labels: list[Any]  # of the tokens, or the spans that these say there are
+    score: float
+    probability: float  # NaN of a model without probabilities
+
+
 class ReadSpans(NamedTuple):
     """Spans of all sequences: the first token of each, the one after its last, its type: (n,)."""
 

@@ -2,47 +2,94 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from crfkit._params import check_whole
-from crfkit._types import Potentials, Segment
-from crfkit.estimators._spans import segments_of
+from crfkit._params import check_flag, check_whole
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels, Segment
 from crfkit.inference.base import expectations
-from crfkit.structures import Structure
+from crfkit.structures import RankedCodes, Structure
 
 
-def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Segment]]]]:
-    """Return the best segmentations of each sequence.
+def predict_n_best(
+    self: Any, X: Any, n: int, *, as_spans: bool = False, constraints: Any = None
+) -> list[list[RankedLabels]]:
+    """Return the best labelings of each sequence: those of the largest scores, exactly.
 
     Parameters
     ----------
     X : iterable of sequences
         As for `predict`, also in what is raised.
     n : int
-        How many, at least 1. There are fewer where a sequence has no more. Memory grows with it.
+        How many, at least 1. There are fewer where a sequence has no more. Each further one takes
+        little time, in proportion to the length of the sequence.
+    as_spans : bool, default=False
+        Whether to list spans of tokens in place of labels, as `predict_spans` does.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`: the labelings keep to them, and the probabilities are those given them.
 
     Returns
     -------
-    list of S lists of (float, list of Segment)
-        The score of each segmentation, the best first (the log-probability, where the model has
-        probabilities), and its segments without those of tokens outside. Segmentations that differ
-        in those alone are listed one by one.
+    list of S lists of RankedLabels
+        The labels, the score and the probability of each labeling, the best first; of equal scores,
+        those whose last label comes first in `classes_`, then the label before, and so on (of
+        segments, the last label, then the shortest last segment, and so on; of forests, in no order
+        that can be told). The first has the labels of `predict` with ``decoding="viterbi"``. Spans
+        or labels of segments may be those of several labelings, which are listed one by one.
     """
     check_whole("n", n, 1)
+    check_flag("as_spans", as_spans)
+    if "vote_changes_" in vars(self):
+        raise ValueError(
+            "averaging='vote' elects each label by itself, so that labelings have no scores: use "
+            "averaging='average' for predict_n_best."
+        )
     data = self._pack(X)
 
-    def search(
-        structure: Structure, potentials: Potentials
-    ) -> list[list[tuple[float, list[Segment]]]]:
-        base = np.zeros(len(potentials.offsets) - 1)
-        if self.has_probabilities:
-            base = expectations(structure, potentials)[1]
-        best = structure.k_best(potentials, int(n))
-        listed = segments_of(self, best.codes, best.offsets(potentials.offsets))
-        values = best.scores - np.repeat(base, best.counts)
-        pairs, places = list(zip(values.tolist(), listed, strict=True)), np.cumsum(best.counts)
-        return [pairs[end - n : end] for n, end in zip(best.counts, places, strict=True)]
+    def search(structure: Structure, potentials: Potentials) -> tuple[RankedCodes, FloatArray]:
+        found = structure.k_best(potentials, int(n))
+        if not self.has_probabilities:
+            return found, found.scores
+        log_z = expectations(structure, potentials)[1]
+        return found, np.minimum(found.scores - np.repeat(log_z, found.counts), 0.0)
 
-    return [one for chunk in self._ask(data, search) for one in chunk]
+    found, log_proba = _joined(self._ask(data, search, constraints=constraints))
+    places = found.offsets(data.offsets)
+    write = _spans if as_spans else _labels
+    unknown = [math.nan] * len(log_proba)
+    ranked = list(map(
+        RankedLabels, write(self, found.codes, places), found.scores.tolist(),
+        np.exp(log_proba).tolist() if self.has_probabilities else unknown,
+    ))  # fmt: skip
+    ends = np.cumsum(found.counts).tolist()
+    return [ranked[begin:end] for begin, end in pairwise([0, *ends])]
+
+
+def _joined(chunks: list[tuple[RankedCodes, FloatArray]]) -> tuple[RankedCodes, FloatArray]:
+    """Return the labelings of all chunks, and what is known of each."""
+    none = RankedCodes(np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
+    every = zip(none, *(found for found, _ in chunks), strict=True)
+    found = RankedCodes(*map(np.concatenate, every))
+    return found, np.concatenate([none.scores, *(log_proba for _, log_proba in chunks)])
+
+
+def _labels(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Any]]:
+    """Return the labels that codes stand for."""
+    coding = estimator._fitted_labels().coding(estimator)
+    labels: list[list[Any]] = coding.write(codes, estimator.classes_, offsets)
+    return labels
+
+
+def _spans(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Segment]]:
+    """Return the spans that codes stand for."""
+    reading = estimator._fitted_labels().coding(estimator).reading(estimator.classes_)
+    spans = reading.spans(codes, offsets)
+    sequence = np.searchsorted(offsets, spans.start, side="right") - 1
+    begin, names = offsets[sequence], map(reading.types.__getitem__, spans.type.tolist())
+    start, stop = (spans.start - begin).tolist(), (spans.stop - begin).tolist()
+    listed = list(map(Segment, start, stop, names))
+    places = np.searchsorted(sequence, np.arange(len(offsets))).tolist()
+    return [listed[first:last] for first, last in pairwise(places)]

@@ -30,6 +30,7 @@ from crfkit.data.labels import (
 )
 from crfkit.estimators._asking import ask, held
 from crfkit.estimators._kernelized import KernelledTokens
+from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
 from crfkit.features import SequenceVectorizer
@@ -174,6 +175,7 @@ class LinearClassifier(SequenceClassifier):
     segment_feature_names_in_ = names_of_attributes(SEGMENTS, "shape (D3,)")
     max_lengths_ = property(max_lengths)
     _ask, _held = ask, held
+    predict_n_best = predict_n_best
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
 

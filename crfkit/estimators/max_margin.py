@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from crfkit._params import check_option, check_positive
 from crfkit.data.targets import Weights
-from crfkit.estimators import _labelings, _spans
+from crfkit.estimators import _spans
 from crfkit.estimators._kernelized import (
     KernelledTokens,
     check_kernel,
@@ -173,7 +173,6 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
 
     decoding = "viterbi"
     predict_spans = if_segments(_spans.predict_spans)
-    predict_n_best = if_segments(_labelings.predict_n_best)
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

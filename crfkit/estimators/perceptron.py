@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._types import FloatArray
-from crfkit.estimators import _labelings, _spans
+from crfkit.estimators import _spans
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_votes
 from crfkit.estimators.base import LinearClassifier
@@ -155,7 +155,6 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     verbose: int = 0
 
     predict_spans = if_segments(_spans.predict_spans)
-    predict_n_best = if_segments(_labelings.predict_n_best)
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

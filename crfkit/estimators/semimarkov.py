@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _labelings, _questions, _samples, _spans, _views
+from crfkit.estimators import _questions, _samples, _spans, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
@@ -198,7 +198,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     sample = _samples.sample
     entropy = _samples.entropy
     predict_spans = _spans.predict_spans
-    predict_n_best = _labelings.predict_n_best
     predict_span_proba = _spans.predict_span_proba
     likely_spans = _spans.likely_spans
     expected_lengths = _questions.expected_lengths

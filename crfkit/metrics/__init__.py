@@ -1,6 +1,7 @@
 """Metrics of tokens, sequences, entities, segments and confidence; tag schemes; scorers."""
 
 from crfkit._lazy import public_names
+from crfkit._types import RankedLabels as RankedLabels
 from crfkit._types import Segment as Segment
 from crfkit.labels.schemes import allowed_transitions as allowed_transitions
 from crfkit.labels.spans import IllegalTag as IllegalTag

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crfkit.structures.base import check_prefixes as check_prefixes
     from crfkit.structures.base import structure_for as structure_for
     from crfkit.structures.chain import Chain as Chain
+    from crfkit.structures.k_best import RankedCodes as RankedCodes
     from crfkit.structures.posterior import Posterior as Posterior
     from crfkit.structures.potentials import ChainPotentials as ChainPotentials
     from crfkit.structures.potentials import SegmentOffset as SegmentOffset
@@ -32,6 +33,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "Structure check_prefixes structure_for"
         ),
         "chain": "Chain",
+        "k_best": "RankedCodes",
         "posterior": "Posterior",
         "potentials": "ChainPotentials SegmentOffset SegmentPotentials Spans",
         "semimarkov": "SemiMarkov",

@@ -86,7 +86,7 @@ def test_every_weight_counts_in_predictions(outside, scale):
         (best,) = changed.predict_spans(one)
         assert [tuple(segment) for segment in best] == inside(paths[int(np.argmax(shares))])
         (listed,) = changed.predict_n_best(one, 5)
-        levels = np.exp([level for level, _ in listed])
+        levels = [one.probability for one in listed]
         np.testing.assert_allclose(levels, np.sort(shares)[: -len(levels) - 1 : -1], rtol=1e-8)
 
 
