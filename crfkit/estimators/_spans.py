@@ -1,4 +1,4 @@
-"""Questions about spans: methods of the estimators that answer them."""
+"""Questions about spans, and how sure an answer is: methods of the estimators that answer them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._params import check_number
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, ProbableSegment, Segment
+from crfkit._params import check_number, check_option
+from crfkit._types import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    LabelReading,
+    Potentials,
+    ProbableSegment,
+    ReadSpans,
+    Segment,
+)
 from crfkit.data import PackedSequences
-from crfkit.data.labels import iterate_sequences, object_array
+from crfkit.data.labels import iterate_sequences
 from crfkit.estimators._questions import tokens_of
-from crfkit.inference import ViterbiDecoder
+from crfkit.inference.base import marginals
 from crfkit.labels.fields import read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import Segmentation, segmentation_of
-from crfkit.labels.segments import longest
 from crfkit.structures import Structure
+
+LEVELS = ("sequences", "spans", "tokens")
 
 
 def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Segment]]:
-    """Return the segments of the best segmentation, without those of tokens outside.
+    """Return the spans of the labels that `predict` gives, without tokens outside.
 
     Parameters
     ----------
@@ -37,24 +46,29 @@ def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Se
 
     Notes
     -----
+    In a model of segments, these are spans. Labels of tokens such as ``B-PER`` and ``I-PER`` are
+    read as the conlleval script reads tags of any scheme, so that each has its place in a span;
+    ``B_PER``, ``PER-B`` and ``PER_B`` are tags too, where all labels but "O" are written so, and so
+    are letters alone. Of other labels, a run of equal ones is a span. "O" is outside.
+
     A pipeline does not have this method, nor the others here: give the model its `features`, or ask
     the last step, ``pipeline[-1].predict_spans(pipeline[:-1].transform(X))``.
     """
     data = self._pack(X)
-    return segments_of(self, _best_codes(self, data, constraints), data.offsets)
+    return segments_of(self, self._codes(data, constraints), data.offsets)
 
 
 def predict_span_proba(
     self: Any, X: Any, spans: Any = None, *, constraints: Any = None
 ) -> list[FloatArray]:
-    """Return the probabilities of segments.
+    """Return the probabilities of spans.
 
     Parameters
     ----------
     X : iterable of sequences
         As for `predict`.
     spans : iterable of S lists of (start, stop, label), optional
-        Segments of each sequence, which may overlap, also those of `likely_spans`; those of
+        Spans of each sequence, which may overlap, also those of `likely_spans`; those of
         `predict_spans` if not given.
     constraints : Constraints, rule, list of rules, str or None, default=None
         As for `predict`: probabilities are those given that these are kept to.
@@ -62,38 +76,33 @@ def predict_span_proba(
     Returns
     -------
     list of S ndarrays
-        The probability of each segment: that the sequence has it, with these ends. It is 0 for
-        a label that the model does not know, and for a segment longer than it allows.
+        The probability of each span: that the sequence has it, with these ends and this label,
+        whatever stands around it. It is 0 for a label that the model does not know, and for a
+        segment longer than it allows. One of the label "O" is a segment of tokens outside; where
+        labels are those of tokens, a run of them that goes on neither before nor behind.
     """
     data = self._pack(X)
-    held = self._held(constraints, data)
     if spans is None:
-        spans = segments_of(self, _best_codes(self, data, held), data.offsets)
-    runs = _given(self, spans, data.offsets)
-    found = np.zeros(len(runs.start))
-    most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
-    order = np.argsort(runs.start, kind="stable")
-    order = order[(runs.stop - runs.start <= most[runs.label])[order]]
-    starts = runs.start[order]
-    reading = self._fitted_labels().coding(self).reading(self.classes_, outside=True)
+        return _predicted_proba(self, data, constraints)
+    asked, reading = _given(self, spans, data.offsets)
+    order = np.argsort(asked.start, kind="stable")
+    order = order[asked.type[order] >= 0]
+    found, starts = np.zeros(len(asked.start)), asked.start[order]
 
     def ask(structure: Structure, potentials: Potentials) -> None:
         tokens = tokens_of(data, potentials)
-        begin = tokens.start
-        own = order[slice(*np.searchsorted(starts, [begin, tokens.stop]))]
-        part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
-        found[own] = structure.span_probabilities(potentials, reading, *part)
+        own = order[slice(*np.searchsorted(starts, [tokens.start, tokens.stop]))]
+        bounds = asked.start[own] - tokens.start, asked.stop[own] - tokens.start
+        found[own] = structure.span_probabilities(potentials, reading, *bounds, asked.type[own])
 
-    self._ask(data, ask, constraints=held)
-    sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
-    counts = np.bincount(sequence, minlength=len(data))
-    return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
+    self._ask(data, ask, constraints=constraints)
+    return _split(found, asked, data)
 
 
 def likely_spans(
     self: Any, X: Any, *, threshold: float = 0.5, constraints: Any = None
 ) -> list[list[ProbableSegment]]:
-    """Return all segments with at least some probability, which may overlap.
+    """Return all spans with at least some probability, which may overlap.
 
     Parameters
     ----------
@@ -108,62 +117,138 @@ def likely_spans(
     -------
     list of S lists of ProbableSegment
         First token, the one after the last, label, probability: by first tokens, then by those
-        after the last, then in the order of `classes_`. Tokens outside are left out.
+        after the last, then by labels. Tokens outside are left out.
 
     Notes
     -----
-    A segment is at most as probable as its beginning, its end, and each token within it, so
-    that few are asked for: `1 / threshold` labels at most begin at a token.
+    At most ``1 / threshold`` spans begin at a token, as no two of them can be there together.
     """
     check_number("threshold", threshold)
     if not 0.0 < threshold <= 1.0:
         raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
-    data = self._pack(X)
-    reading = self._fitted_labels().coding(self).reading(self.classes_)
-    inside = np.array([label != OUTSIDE_LABEL for label in self.classes_.tolist()], bool)
-    label_of = np.flatnonzero(inside)
+    data, reading = self._pack(X), _reading(self)
 
-    def ask(structure: Structure, potentials: Potentials) -> tuple[Segmentation, FloatArray]:
+    def ask(structure: Structure, potentials: Potentials) -> list[list[ProbableSegment]]:
         start, stop, kind, proba = structure.likely_spans(potentials, reading, threshold)
-        begin = tokens_of(data, potentials).start
-        return Segmentation(start + begin, stop + begin, label_of[kind]), proba
+        spans = ReadSpans(start, stop, kind)
+        named = zip(_named(spans, reading, potentials.offsets), proba.tolist(), strict=True)
+        found = [ProbableSegment(*span, p) for span, p in named]
+        return _by_sequence(found, spans, potentials.offsets)
 
-    sequences: list[list[ProbableSegment]] = [[] for _ in range(len(data))]
-    for runs, proba in self._ask(data, ask, constraints=constraints):
-        placed = zip(_placed(self, runs, data.offsets), proba.tolist(), strict=True)
-        for (s, segment), probability in placed:
-            sequences[s].append(ProbableSegment(*segment, probability))
-    return sequences
+    chunks = self._ask(data, ask, constraints=constraints)
+    return [found for chunk in chunks for found in chunk]
 
 
-def _best_codes(estimator: Any, data: PackedSequences, constraints: Any) -> CodeArray:
-    """Return the codes of the best segmentation that keeps to constraints."""
-    answers = estimator._ask(data, ViterbiDecoder().decode, constraints=constraints)
-    return np.concatenate([np.empty(0, np.int32), *answers])
+def confidence(
+    self: Any, X: Any, *, of: str = "sequences", constraints: Any = None
+) -> FloatArray | list[FloatArray]:
+    """Return the probability of what `predict` says: that it is right, by the model.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        As for `predict`, also in what is raised.
+    of : {"sequences", "spans", "tokens"}, default="sequences"
+        Whether all labels of a sequence are to be right together, a span of `predict_spans`, or the
+        label of a token.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`: probabilities are those given that these are kept to.
+
+    Returns
+    -------
+    ndarray of shape (S,), or list of S ndarrays
+        A probability for each sequence, or for each of its spans, or tokens.
+    """
+    check_option("of", of, LEVELS)
+    data = self._pack(X)
+    if of == "spans":
+        return _predicted_proba(self, data, constraints)
+    if of == "sequences" and self._fitted_labels().of_segments:
+        labels = self.predict(data, constraints=constraints)
+        whole: FloatArray = self.sequence_log_proba(data, labels, constraints=constraints)
+        return np.exp(whole)
+    choose = self._chooser()
+
+    def ask(structure: Structure, potentials: Potentials) -> list[FloatArray] | FloatArray:
+        codes = plain_codes(choose(structure, potentials))
+        probability, log_z = marginals(structure, potentials)
+        if of == "sequences":
+            return np.exp(np.minimum(structure.score(potentials, codes) - log_z, 0.0))
+        own = probability[np.arange(len(codes)), codes % potentials.n_labels]
+        return np.split(own, potentials.offsets[1:-1])
+
+    chunks = self._ask(data, ask, constraints=constraints)
+    if of == "sequences":
+        return np.concatenate([np.zeros(0), *chunks])
+    return [row for chunk in chunks for row in chunk]
 
 
-def _given(estimator: Any, segments: Any, offsets: IntArray) -> Segmentation:
-    """Return segments that the user lists, with `UNKNOWN` for labels that are."""
-    sequences = [list(items) for items in iterate_sequences(segments, "spans")]
-    listed = read_listed(sequences, offsets, "spans")
-    coding = estimator._fitted_labels().coding(estimator)
-    labels = coding.places(object_array(listed.labels), estimator.classes_)
-    return Segmentation(listed.start, listed.stop, labels)
+def plain_codes(codes: CodeArray) -> CodeArray:
+    """Return codes of tokens with what they would be where a decoder withholds them."""
+    return np.where(codes < 0, ~codes, codes)
+
+
+def said_spans(codes: CodeArray, reading: LabelReading, offsets: IntArray) -> ReadSpans:
+    """Return the spans that codes stand for, without those of which something is withheld."""
+    spans = reading.spans(plain_codes(codes), offsets)
+    withheld = np.concatenate([[0], np.cumsum(codes < 0)])
+    said = withheld[spans.start] == withheld[spans.stop]
+    return ReadSpans(*(part[said] for part in spans))
 
 
 def segments_of(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Segment]]:
-    """Return codes as the segments of each sequence, without those of tokens outside."""
-    runs = segmentation_of(codes, offsets, len(estimator.classes_))
-    found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
-    for s, segment in _placed(estimator, runs, offsets):
-        if segment.label != OUTSIDE_LABEL:
-            found[s].append(segment)
+    """Return the spans of sequences that codes of tokens stand for."""
+    reading = _reading(estimator)
+    spans = said_spans(codes, reading, offsets)
+    return _by_sequence(list(_named(spans, reading, offsets)), spans, offsets)
+
+
+def _predicted_proba(estimator: Any, data: PackedSequences, constraints: Any) -> list[FloatArray]:
+    """Return the probabilities of the spans that are predicted."""
+    choose, reading = estimator._chooser(), _reading(estimator)
+
+    def ask(structure: Structure, potentials: Potentials) -> list[FloatArray]:
+        spans = said_spans(choose(structure, potentials), reading, potentials.offsets)
+        found = structure.span_probabilities(potentials, reading, *spans)
+        return np.split(found, np.searchsorted(spans.start, potentials.offsets[1:-1]))
+
+    chunks = estimator._ask(data, ask, constraints=constraints)
+    return [row for chunk in chunks for row in chunk]
+
+
+def _reading(estimator: Any, outside: bool = False) -> LabelReading:
+    """Return what the codes of a fitted model say of spans."""
+    coding = estimator._fitted_labels().coding(estimator)
+    found: LabelReading = coding.reading(estimator.classes_, outside=outside)
     return found
 
 
-def _placed(estimator: Any, runs: Segmentation, offsets: IntArray) -> Iterator[tuple[int, Segment]]:
-    """Yield each run as a segment of its sequence, and the number of that."""
-    classes, begins = estimator.classes_.tolist(), offsets.tolist()
-    sequence = np.searchsorted(offsets, runs.start, side="right") - 1
-    for s, start, stop, k in zip(*(a.tolist() for a in (sequence, *runs)), strict=True):
-        yield s, Segment(start - begins[s], stop - begins[s], classes[k])
+def _given(estimator: Any, spans: Any, offsets: IntArray) -> tuple[ReadSpans, LabelReading]:
+    """Return spans that the user lists, of type -1 where a label is not known, and their types."""
+    sequences = [list(items) for items in iterate_sequences(spans, "spans")]
+    listed = read_listed(sequences, offsets, "spans")
+    reading = _reading(estimator, OUTSIDE_LABEL in listed.labels)
+    key = estimator._fitted_labels().coding(estimator).key
+    place = {key(label): number for number, label in enumerate(reading.types)}
+    types = [place.get(key(label), -1) for label in listed.labels]
+    return ReadSpans(listed.start, listed.stop, np.array(types, np.int64)), reading
+
+
+def _named(spans: ReadSpans, reading: LabelReading, offsets: IntArray) -> Iterator[Segment]:
+    """Yield spans by their places in sequences, and labels."""
+    begin = offsets[np.searchsorted(offsets, spans.start, side="right") - 1]
+    labels = map(reading.types.__getitem__, spans.type.tolist())
+    yield from map(Segment, (spans.start - begin).tolist(), (spans.stop - begin).tolist(), labels)
+
+
+def _by_sequence(items: list[Any], spans: ReadSpans, offsets: IntArray) -> list[list[Any]]:
+    """Return what belongs to spans, in their order, as a list for each sequence."""
+    ends = np.searchsorted(spans.start, offsets).tolist()
+    return [items[begin:end] for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def _split(found: FloatArray, spans: ReadSpans, data: PackedSequences) -> list[FloatArray]:
+    """Return what belongs to spans, listed sequence by sequence, as an array for each one."""
+    sequence = np.searchsorted(data.offsets, spans.start, side="right") - 1
+    counts = np.bincount(sequence, minlength=len(data))
+    return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []

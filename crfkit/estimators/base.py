@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -61,7 +61,8 @@ from crfkit.training.partial_fit import learn_batch
 _OF_PROBABILITIES = {
     "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
     "sample": "CRFClassifier", "entropy": "CRFClassifier",
-    "likely_spans": "SemiMarkovCRF", "predict_span_proba": "SemiMarkovCRF",
+    "likely_spans": "CRFClassifier", "predict_span_proba": "CRFClassifier",
+    "confidence": "CRFClassifier",
 }  # fmt: skip
 _DERIVED = ("_fitted_model", "_matching_names", "_shortcut")
 # What labels one sequence, beside the weights.
@@ -315,15 +316,13 @@ class LinearClassifier(SequenceClassifier):
         if found is not None:
             return found
         data = self._pack(X)
-        decoder = self._decoder()
-        if "vote_changes_" in vars(self):
-            codes = elect(self, data, decoder, free)
-        else:
-            codes = self._decode(data, decoder, None if free else self._held(constraints, data))
+        codes = self._codes(data, constraints)
         coding = self._fitted_labels().coding(self)
         labels: LabelSequences
         if len(codes) and codes.min() < 0:
-            labels = decoder.written(codes, DecodedLabels(self.classes_, coding), data.offsets)
+            labels = self._decoder().written(
+                codes, DecodedLabels(self.classes_, coding), data.offsets
+            )
         else:
             labels = coding.write(codes, self.classes_, data.offsets)
         if alone:
@@ -379,20 +378,29 @@ class LinearClassifier(SequenceClassifier):
         check_method("decoding", self.decoding, "decode")
         return self.decoding
 
-    def _decode(self, data: PackedSequences, decoder: Any, held: Any) -> CodeArray:
-        """Return the codes of tokens, shape (N,), that a decoder chooses."""
-        if held is None and self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
+    def _codes(self, data: PackedSequences, constraints: Any) -> CodeArray:
+        """Return the codes of tokens, shape (N,), that are predicted; see :class:`Decoder`."""
+        free = constraints is None and self.constraints is None
+        if "vote_changes_" in vars(self):
+            return elect(self, data, self._decoder(), free)
+        if free and self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
             tagger, _ = self._cached(data).tagger, ThreadMap(self.n_jobs)
             codes = None if tagger is None or not tagger.takes(data) else tagger.codes(data)
             if codes is not None:
                 return codes
-        labels = DecodedLabels(self.classes_, self._fitted_labels().coding(self))
+        answers = self._ask(data, self._chooser(), constraints=constraints)
+        return np.concatenate([np.empty(0, np.int32), *answers])
+
+    def _chooser(self) -> Callable[[Structure, Potentials], CodeArray]:
+        """Return the question which codes the decoder chooses."""
+        decoder, coding = self._decoder(), self._fitted_labels().coding(self)
+        labels = DecodedLabels(self.classes_, coding)
 
         def choose(structure: Structure, potentials: Potentials) -> CodeArray:
             codes: CodeArray = decoder.decode(structure, potentials, labels)
             return codes
 
-        return np.concatenate([np.empty(0, np.int32), *self._ask(data, choose, constraints=held)])
+        return choose
 
     def _model_for(self, data: PackedSequences) -> FittedModel:
         """Return the model of the fitted weights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _questions, _samples
+from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators.base import LinearClassifier
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import Loss
@@ -206,6 +206,10 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     sequence_log_proba = _questions.sequence_log_proba
     sample = _samples.sample
     entropy = _samples.entropy
+    predict_spans = _spans.predict_spans
+    predict_span_proba = _spans.predict_span_proba
+    likely_spans = _spans.likely_spans
+    confidence = _spans.confidence
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

@@ -13,7 +13,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.estimators import _questions, _samples
+from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators.base import LinearClassifier, fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -136,6 +136,10 @@ class CRFClassifierCV(LinearClassifier):
     sequence_log_proba = _questions.sequence_log_proba
     sample = _samples.sample
     entropy = _samples.entropy
+    predict_spans = _spans.predict_spans
+    predict_span_proba = _spans.predict_span_proba
+    likely_spans = _spans.likely_spans
+    confidence = _spans.confidence
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and, with `refit`, fit the weights; return the estimator.

@@ -172,7 +172,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     verbose: int = 0
 
     decoding = "viterbi"
-    predict_spans = if_segments(_spans.predict_spans)
+    predict_spans = _spans.predict_spans
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

@@ -154,7 +154,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     n_jobs: int | None = None
     verbose: int = 0
 
-    predict_spans = if_segments(_spans.predict_spans)
+    predict_spans = _spans.predict_spans
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]
