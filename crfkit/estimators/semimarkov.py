@@ -201,7 +201,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     predict_span_proba = _spans.predict_span_proba
     likely_spans = _spans.likely_spans
     confidence = _spans.confidence
-    predict_n_best = _labelings.predict_n_best
     expected_lengths = _questions.expected_lengths
     length_distribution = _views.length_distribution
 
