@@ -218,7 +218,7 @@ def _automata() -> None:
     JointAutomata([every], [""]).rejecting(np.zeros(1, np.int32), np.array([0, 1]))
     scores = ChainPotentials.of(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.array([0, 1]))
     some, none = np.ones(FEW_COPIES + 1, bool), np.zeros(0, np.int64)
-    Chain().argmax_of_copies(scores, make_copies(np.zeros(len(some)), none, none, some, some))
+    Chain().argmax_of_copies(scores, make_copies(np.zeros(len(some), int), none, none, some, some))
 
 
 def _templates() -> None:
