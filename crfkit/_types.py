@@ -188,6 +188,17 @@ class Segment(NamedTuple):
     label: Hashable
 
 
+class BoundedLabels(NamedTuple):
+    """Labels of a sequence that keep the rules, and how good others may be."""
+
+    labels: list[Any]  # as `predict` gives them
+    score: float
+    bound: float  # no labels that keep the rules have a larger score
+    # how they were found: "viterbi", "product" (of automata), "relaxation", "integer program"
+    method: str
+    is_optimal: bool  # whether no others are better, but for rounding
+
+
 class ProbableSegment(NamedTuple):
     """A segment and its probability."""
 

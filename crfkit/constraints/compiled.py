@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from crfkit._types import FloatArray, IntArray, Potentials
-from crfkit.constraints.base import Automaton, GlobalRule, Limits, LocalRule, Rule, Target
+from crfkit._warnings import warn_user
+from crfkit.constraints.base import GlobalRule, Limits, LocalRule, Rule, Target
+from crfkit.constraints.joint import USUAL, Budget, JointAutomata, joint_of
+from crfkit.constraints.product import Product
 from crfkit.structures import Structure
 
 
@@ -20,19 +23,23 @@ class Compiled:
     target : Target
     limits : Limits
         What the local rules leave.
-    automata : list of Automaton
+    automata : JointAutomata or None
         Of the global rules: all have to accept a sequence.
+    gaps : list of float
+        How much better than those that were found other labelings may be, where some may.
     """
 
-    def __init__(self, rules: Sequence[Rule], target: Target) -> None:
+    def __init__(self, rules: Sequence[Rule], target: Target, budget: Budget = USUAL) -> None:
         self.rules, self.target = tuple(rules), target
         self.limits = Limits(target.data.n_tokens, len(target.classes), target.n_codes)
-        self.automata: list[Automaton] = []
         for rule in self.rules:
             if isinstance(rule, LocalRule):
                 rule.limit(target, self.limits)
-            elif isinstance(rule, GlobalRule):
-                self.automata += rule.automata(target)
+        of_sequences = [rule for rule in self.rules if isinstance(rule, GlobalRule)]
+        self.automata: JointAutomata | None = None
+        if of_sequences:
+            self.automata = joint_of(of_sequences, target, budget)
+        self.gaps: list[float] = []
         self._added = np.where(self.limits.codes.tables, 0.0, -np.inf)
         into = self.limits.steps_into
         self._steps = np.array(into.tables) & self.limits.steps
@@ -51,8 +58,20 @@ class Compiled:
         if not self._steps.all():
             which = self.limits.steps_into.which[tokens] if len(self._steps) > 1 else None
             steps = self._steps if len(self._steps) > 1 else self._steps[0]
-            return structure.restricted(potentials, steps, which)
+            structure, potentials = structure.restricted(potentials, steps, which)
+        if self.automata is not None:
+            structure = Product(structure, self.automata, self.gaps)
         return structure, potentials
+
+    def warn_of_gaps(self) -> None:
+        """Warn, once, if labelings that were found since the last time may not be the best ones."""
+        if self.gaps:
+            warn_user(
+                f"labelings of {len(self.gaps)} sequences are not proved to be the best ones that "
+                f"keep the rules: scores may be better by {max(self.gaps):.3g} at most. "
+                "predict_with_bounds tells which; raise max_states or time_limit of Constraints."
+            )
+            self.gaps.clear()
 
 
 def _add(unary: FloatArray, added: FloatArray, which: IntArray) -> None:

@@ -12,8 +12,10 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
+from crfkit._params import check_positive, check_whole
 from crfkit.constraints.base import Rule, Target
 from crfkit.constraints.compiled import Compiled
+from crfkit.constraints.joint import USUAL, Budget
 from crfkit.constraints.plain import plain, read_plain
 from crfkit.constraints.tag_scheme import TagScheme
 
@@ -29,6 +31,14 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
     ----------
     rules : list of Rule, default=()
         What is known of labelings.
+    max_states : int, default=2000
+        Of rules about whole sequences: up to so many pairs of a label and a state of automata,
+        probabilities, samples and lists of labelings are computed, else refused. Up to so many (ten
+        times as many, for labels of tokens) the best labels are found by automata, else by
+        relaxation, or an integer program.
+    time_limit : float, default=10.0
+        Seconds that an integer program may take for a sequence. It may end with labels that are not
+        proved to be the best ones: a warning tells, and `predict_with_bounds` tells which.
 
     Examples
     --------
@@ -41,6 +51,8 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
     """
 
     rules: Iterable[Rule] = ()
+    max_states: int = USUAL.max_states
+    time_limit: float = USUAL.time_limit
 
     @classmethod
     def of(cls, *given: Any) -> list[Rule]:
@@ -72,12 +84,13 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
             if isinstance(item, Compiled):
                 return item
         rules = cls.of(*given)
-        return Compiled(rules, target()) if rules else None
+        return Compiled(rules, target(), _budget(given)) if rules else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Constraints):
             return NotImplemented
-        return list(self.rules) == list(other.rules)
+        ours, theirs = ((each.max_states, each.time_limit) for each in (self, other))
+        return ours == theirs and list(self.rules) == list(other.rules)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -85,10 +98,18 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         """Return the rules as JSON, a list of objects; TypeError if a label cannot be written.
 
         Each has the name of its class as ``"rule"``, and the parameters that are no defaults.
-        Labels are strings or numbers; a set is ``{"any_of": [...]}``, `UNLABELED` is null.
+        Labels are strings or numbers; a set is ``{"any_of": [...]}``, `UNLABELED` is null. Where
+        `max_states` or `time_limit` are no defaults, the list is `rules` of an object with these.
         """
         items = [json.dumps(_written(rule), ensure_ascii=False) for rule in self.rules]
-        return "[\n  " + ",\n  ".join(items) + "\n]\n" if items else "[]\n"
+        rules = "[\n  " + ",\n  ".join(items) + "\n]" if items else "[]"
+        pairs = zip(Budget._fields, (self.max_states, self.time_limit), Budget(), strict=True)
+        others = [
+            f'"{name}": {json.dumps(value)}' for name, value, usual in pairs if value != usual
+        ]
+        if not others:
+            return rules + "\n"
+        return "{" + ", ".join([*others, f'"rules": {rules}']) + "}\n"
 
     @classmethod
     def from_json(cls, source: str | PathLike[str]) -> Self:
@@ -96,11 +117,28 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         text = fspath(source)
         if not text.lstrip().startswith(("[", "{")):
             text = Path(text).read_text(encoding="utf-8")
-        items = json.loads(text)
-        items = items.get("rules") if isinstance(items, dict) else items
-        if not isinstance(items, list):
-            raise ValueError("constraints: the JSON must be a list of rules.")
-        return cls([_read(item) for item in items])
+        found = json.loads(text)
+        found = {"rules": found} if isinstance(found, list) else found
+        unknown = sorted(set(found) - {"rules", *Budget._fields}) if isinstance(found, dict) else []
+        if not isinstance(found, dict) or not isinstance(found.get("rules"), list) or unknown:
+            raise ValueError(
+                "constraints: the JSON must be a list of rules, or an object with this list as "
+                f"'rules', 'max_states' and 'time_limit'{', not ' * bool(unknown)}"
+                f"{', '.join(map(repr, unknown))}."
+            )
+        return cls(**found | {"rules": [_read(item) for item in found["rules"]]})
+
+
+def _budget(given: Iterable[Any]) -> Budget:
+    """Return the largest budget of what may be given as constraints."""
+    found = [item for item in given if isinstance(item, Constraints)]
+    for item in found:
+        check_whole("max_states", item.max_states, 1)
+        check_positive("time_limit", item.time_limit)
+    if not found:
+        return USUAL
+    states, seconds = zip(*((item.max_states, item.time_limit) for item in found), strict=True)
+    return Budget(int(max(states)), float(max(seconds)))
 
 
 def _written(rule: Rule) -> dict[str, Any]:

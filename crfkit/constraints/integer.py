@@ -45,7 +45,7 @@ def solve(
     kept = np.flatnonzero(bound >= best.value - tolerance(best.value))
     lattice = lattice.taken(kept)
     program = _Program(lattice, automata.automata, len(one.unary))
-    result = program.solve(automata.time_limit)
+    result = program.solve(automata.budget.time_limit)
     if result.x is not None:
         best.offer(lattice.codes(program.path(result.x), len(one.unary)))
     if result.status == INFEASIBLE:

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.constraints.automata import TooManyStatesError, copies_of, product_of_all
-from crfkit.constraints.base import Automaton
+from crfkit.constraints.base import Automaton, GlobalRule, Target
+from crfkit.constraints.plain import plain
 from crfkit.kernels.chain.automata import AutomatonTables, automata_reject
 from crfkit.structures.copies import LabelCopies
 
-# Pairs of a label and a state of a product, at most: a table of steps between them has 32 MB.
-MAX_STATES = 2000
-# Best labelings of tokens need no such table, and may have so many times as many.
+# Best labelings of tokens need no table of pairs of states, and may have so many times as many.
 WITHOUT_TABLE = 10
-# Seconds that integer programming may take for a sequence.
-TIME_LIMIT = 10.0
+# Automata of so many different rules are kept: making them takes longer than a short answer.
+KEPT = 64
+
+
+class Budget(NamedTuple):
+    """What answers under rules may take.
+
+    `max_states` are the most copies of labels, one for each state of a product of automata that it
+    may be in: with 2,000, a table of steps between them has 32 MB. Searches for the best labels of
+    tokens may have `WITHOUT_TABLE` times as many. `time_limit` are the seconds that integer
+    programming may take for a sequence.
+    """
+
+    max_states: int = 2000
+    time_limit: float = 10.0
+
+
+USUAL = Budget()
 
 
 class JointAutomata:
@@ -31,21 +47,14 @@ class JointAutomata:
         At least one.
     names : sequence of A str
         The rules that they are of, for messages.
-    max_states : int
-        The most copies of labels, one for each state of a product of automata that it may be in;
-        searches for the best labels of tokens may have `WITHOUT_TABLE` times as many.
-    time_limit : float
-        Seconds that integer programming may take for a sequence.
+    budget : Budget, optional
+        What answers may take.
     """
 
     def __init__(
-        self,
-        automata: Sequence[Automaton],
-        names: Sequence[str],
-        max_states: int = MAX_STATES,
-        time_limit: float = TIME_LIMIT,
+        self, automata: Sequence[Automaton], names: Sequence[str], budget: Budget = USUAL
     ) -> None:
-        self.automata, self.max_states, self.time_limit = tuple(automata), max_states, time_limit
+        self.automata, self.budget = tuple(automata), budget
         self.names = tuple(names)
         self._tables = _side_by_side(self.automata)
         self._n_codes = self.automata[0].symbols.shape[1]
@@ -95,7 +104,7 @@ class JointAutomata:
         `best` is whether only best labelings are asked for. The potentials tell the labels.
         """
         without_table = best and potentials.n_codes == potentials.n_labels
-        most = self.max_states * WITHOUT_TABLE if without_table else self.max_states
+        most = self.budget.max_states * (WITHOUT_TABLE if without_table else 1)
         found, known = self._copies.get(which), self._too_many.get(which)
         if found is None and known is not None and known.states > most:
             raise known.with_traceback(None)
@@ -121,14 +130,42 @@ class JointAutomata:
     def too_large_for_sums(self, states: int) -> str:
         """Return what to tell where sums are asked for, which need the product of all."""
         size = sum(math.log2(len(each.step)) for each in self.automata)
-        rules = list(dict.fromkeys(self.names))
+        rules, most = list(dict.fromkeys(self.names)), self.budget.max_states
         return (
             f"probabilities, samples and lists of labelings need the product of the automata of "
             f"all rules, which has up to 2**{size:.0f} states; with labels, more than "
-            f"max_states={self.max_states} can be reached. The rules are {', '.join(rules[:8])}"
+            f"max_states={most} can be reached. The rules are {', '.join(rules[:8])}"
             f"{', ...' if len(rules) > 8 else ''}. Leave some of them out, ask predict for the "
             "best labels only, or raise max_states of Constraints."
         )
+
+
+_KEPT: dict[str, JointAutomata] = {}
+
+
+def joint_of(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata:
+    """Return the automata of rules, which the labels of the target tell; known ones are kept."""
+    try:
+        params = [(type(rule), plain(rule.get_params(deep=False))) for rule in rules]
+    except TypeError:  # a label that has no value to compare
+        return _made(rules, target, budget)
+    key = repr((params, target.of_segments, target.is_forest, target.classes.tolist(), budget))
+    found = _KEPT.get(key)
+    if found is None:
+        found = _made(rules, target, budget)
+        for oldest in list(_KEPT)[: max(len(_KEPT) + 1 - KEPT, 0)]:
+            _KEPT.pop(oldest, None)
+        _KEPT[key] = found
+    return found
+
+
+def _made(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata:
+    automata, names = [], []
+    for rule in rules:
+        found = rule.automata(target)
+        automata += found
+        names += [" ".join(repr(rule).split())] * len(found)
+    return JointAutomata(automata, names, budget)
 
 
 def _side_by_side(automata: tuple[Automaton, ...]) -> AutomatonTables:

@@ -53,6 +53,16 @@ def search(structure: Structure[Any], scores: Potentials, automata: JointAutomat
     return found
 
 
+def best_with_bounds(structure: Structure[Any], potentials: Potentials) -> Found:
+    """Return the best labelings of a structure, which may be one under rules, and bounds."""
+    from crfkit.constraints.product import Product
+
+    if isinstance(structure, Product):
+        return structure.find(potentials)
+    codes, value = structure.argmax(potentials)
+    return Found(codes, value, value, np.zeros(len(value), np.int64))
+
+
 def check_empty(scores: Potentials, automata: JointAutomata) -> None:
     """Raise NoPathError if a sequence is empty, and an automaton does not accept that."""
     empty = np.flatnonzero(scores.offsets[:-1] == scores.offsets[1:])

@@ -32,7 +32,6 @@ def ask(
     try:
         with ThreadMap(self.n_jobs) as threads:
             answers: list[Answer] = model.ask(data, question, threads, share, held)
-            return answers
     except NoPathError as error:
         why = why_infeasible(model, held, error)
         if why is None and "length_scores_" in vars(self):
@@ -40,6 +39,9 @@ def ask(
         if why is None:
             raise
         raise ValueError(why) from error
+    if held is not None:
+        held.warn_of_gaps()
+    return answers
 
 
 def held(self: Any, constraints: Any, data: PackedSequences) -> Compiled | None:

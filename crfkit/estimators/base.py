@@ -29,6 +29,7 @@ from crfkit.data.labels import (
     check_sample_weight,
 )
 from crfkit.estimators._asking import ask, held
+from crfkit.estimators._bounds import predict_with_bounds
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
@@ -177,6 +178,7 @@ class LinearClassifier(SequenceClassifier):
     max_lengths_ = property(max_lengths)
     _ask, _held = ask, held
     predict_n_best = predict_n_best
+    predict_with_bounds = predict_with_bounds
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
 

@@ -5,7 +5,7 @@ import pytest
 
 from crfkit.constraints import hard, joint, relaxation
 from crfkit.constraints.global_rules import Before, Contiguous, Count, NotTogether
-from crfkit.constraints.joint import JointAutomata
+from crfkit.constraints.joint import Budget, JointAutomata
 from crfkit.constraints.product import Product
 from crfkit.constraints.search import INTEGER, METHODS, PRODUCT, RELAXATION, VITERBI
 from crfkit.structures import Chain, NoPathError
@@ -42,7 +42,7 @@ def automata_of(rules, potentials, max_states):
     segments = potentials.n_codes > potentials.n_labels
     target = target_of([*"abc"[: potentials.n_labels]], segments)
     automata = [automaton for rule in rules for automaton in rule.automata(target)]
-    return JointAutomata(automata, [""] * len(automata), max_states)
+    return JointAutomata(automata, [""] * len(automata), Budget(max_states))
 
 
 def kept_of(automata, each):
@@ -92,7 +92,7 @@ def test_what_is_not_proved_has_a_bound_and_is_told(monkeypatch):
 def test_sums_need_the_product_of_all_rules_and_tell_what_to_do():
     scores = random_scores(0, [3], 3)
     automata = [Contiguous().automata(target_of([*"abc"]))[0]] * 2
-    product = Product(Chain(), JointAutomata(automata, ["Contiguous()", "Other()"], max_states=3))
+    product = Product(Chain(), JointAutomata(automata, ["Contiguous()", "Other()"], Budget(3)))
     says = r"up to 2\*\*3 states.*max_states=3.*Contiguous\(\), Other\(\)"
     for ask in (lambda: product.k_best(scores, 2), lambda: product.posterior(scores)):
         with pytest.raises(ValueError, match=says):
