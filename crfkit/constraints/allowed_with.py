@@ -23,8 +23,8 @@ class AllowedWith(LocalRule):
     Examples
     --------
     >>> from crfkit.constraints import AllowedWith
-    >>> AllowedWith({"in_gazetteer=city": ["CITY", "O"]})
-    AllowedWith(labels={'in_gazetteer=city': ['CITY', 'O']})
+    >>> AllowedWith({"city_list": ["CITY", "O"]})
+    AllowedWith(labels={'city_list': ['CITY', 'O']})
     """
 
     labels: Mapping[str, Any]

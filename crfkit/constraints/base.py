@@ -175,11 +175,6 @@ class Masks:
         self.which: IntArray = np.zeros(n_tokens, np.int64)
         self._places = {self.tables[0].tobytes(): 0}
 
-    @property
-    def hold(self) -> bool:
-        """Whether a token has a mask that leaves something out."""
-        return len(self.tables) > 1
-
     def narrow(self, tokens: IntArray, mask: BoolArray) -> None:
         """Leave out for some tokens, (n,), what is not in a mask."""
         old = self.which[tokens]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit._types import Potentials
 from crfkit._warnings import warn_user
 from crfkit.constraints.base import GlobalRule, Limits, LocalRule, Rule, Target
 from crfkit.constraints.joint import USUAL, Budget, JointAutomata, joint_of
@@ -41,6 +41,7 @@ class Compiled:
             self.automata = joint_of(of_sequences, target, budget)
         self.gaps: list[float] = []
         self._added = np.where(self.limits.codes.tables, 0.0, -np.inf)
+        self._limited = np.flatnonzero(self.limits.codes.which)
         into = self.limits.steps_into
         self._steps = np.array(into.tables) & self.limits.steps
 
@@ -53,8 +54,10 @@ class Compiled:
         """
         begin = int(self.target.data.offsets[potentials.first])
         tokens = slice(begin, begin + int(potentials.offsets[-1]))
-        if self.limits.codes.hold:
-            _add(potentials.unary, self._added, self.limits.codes.which[tokens])
+        few = slice(*np.searchsorted(self._limited, [tokens.start, tokens.stop]))
+        limited = self._limited[few]
+        codes, rows = self.limits.codes.which[limited], limited - tokens.start
+        potentials.unary[rows, : self._added.shape[1]] += self._added[codes]
         if not self._steps.all():
             which = self.limits.steps_into.which[tokens] if len(self._steps) > 1 else None
             steps = self._steps if len(self._steps) > 1 else self._steps[0]
@@ -72,9 +75,3 @@ class Compiled:
                 "predict_with_bounds tells which; raise max_states or time_limit of Constraints."
             )
             self.gaps.clear()
-
-
-def _add(unary: FloatArray, added: FloatArray, which: IntArray) -> None:
-    """Add to the scores of tokens one of some rows of scores of codes; the first is 0."""
-    rows = np.flatnonzero(which)
-    unary[rows, : added.shape[1]] += added[which[rows]]

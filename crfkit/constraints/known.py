@@ -88,9 +88,10 @@ def _limit_labels(y: list[list[Any]], target: Target, limits: Limits) -> None:
     if not possible.all():
         token = int(np.argmin(possible))
         s = int(np.searchsorted(offsets, token, side="right")) - 1
+        scheme = f", whose tags are {target.fitted.scheme_}," if target.of_segments else ""
         raise ValueError(
             f"{token_place(offsets, token)}: {y[s][token - offsets[s]]!r:.60} is no label that the "
-            "model can give there."
+            f"model{scheme} can give there."
         )
     if target.of_segments:
         allowed = allowed_codes(codes, len(classes))

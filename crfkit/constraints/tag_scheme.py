@@ -50,10 +50,12 @@ class TagScheme(LocalRule):
                 "TagScheme: tags say which tokens of a sequence follow one another, but those of X "
                 f"stand in a {type(target.data.topology).__name__}."
             )
+        labels = target.classes.tolist()
+        if self.scheme != "auto":
+            get_scheme(self.scheme)
         if target.of_segments:
             return
-        labels = target.classes.tolist()
-        scheme = self._found(labels) if self.scheme == "auto" else self.scheme
+        scheme = self.found(labels) if self.scheme == "auto" else self.scheme
         try:
             steps, first, last = allowed_transitions(
                 labels, scheme, suffix=self.suffix, delimiter=self.delimiter
@@ -64,7 +66,7 @@ class TagScheme(LocalRule):
         limits.allow(target.first_tokens, first)
         limits.allow(target.last_tokens, last)
 
-    def _found(self, labels: list[Any]) -> str:
+    def found(self, labels: list[Any]) -> str:
         """Return the scheme that has the letters of all labels."""
         rules = get_scheme("conll", self.suffix, self.delimiter)
         tags = [label for label in labels if label != OUTSIDE_LABEL]

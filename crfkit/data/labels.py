@@ -23,9 +23,14 @@ UNKNOWN = -1  # code of a label that the model has not seen
 
 
 class Unlabeled:
-    """The class of `UNLABELED`, its only object, as which it is pickled and copied."""
+    """The class of `UNLABELED`, its only object, as which it is pickled, copied and saved."""
 
     __slots__ = ()
+
+    def __new__(cls) -> Unlabeled:
+        """Return the only object."""
+        known: Unlabeled | None = globals().get("UNLABELED")
+        return super().__new__(cls) if known is None else known
 
     def __repr__(self) -> str:
         return "UNLABELED"

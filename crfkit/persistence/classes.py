@@ -14,6 +14,7 @@ import crfkit.solvers
 import crfkit.solvers.margin
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
+from crfkit.data.labels import Unlabeled
 from crfkit.features import SequenceVectorizer, composition
 from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
 from crfkit.features.templates import tables, vocabulary
@@ -26,7 +27,7 @@ for _room in (
     crfkit.labels.costs, crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, FrozenEstimator, FunctionTransformer, Tree):
+for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree):
     register(_cls)
 for _cls in (Pipeline, FeatureUnion, SequenceUnion, TransitionFeatures, TreeFeatures):
     register(check=check_steps)(_cls)

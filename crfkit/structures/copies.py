@@ -10,7 +10,7 @@ from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.copies import CopyArcs, chain_copies_max
-from crfkit.structures.potentials import ChainPotentials, SegmentPotentials
+from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, restricted_tables
 
 # A table of all pairs of so many copies is faster than lists of those that may follow each other.
 FEW_COPIES = 200
@@ -69,7 +69,7 @@ def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPoten
     unary[starts] += _forbidding(copies.first)
     unary[ends] += _forbidding(copies.last)
     pair = potentials.pair[:, copies.label[:, None], copies.label]
-    pair += _forbidding(copies.steps)
+    pair, _ = restricted_tables(pair, potentials.transition_index, copies.steps)
     return potentials._replace(unary=unary, pair=pair)
 
 
@@ -81,7 +81,7 @@ def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> Segme
     unary[starts, 1] += _forbidding(copies.first)
     unary[ends, 2] += _forbidding(copies.last)
     tables = potentials.pair[:rows].reshape(-1, size, size)[:, copies.label[:, None], copies.label]
-    tables += _forbidding(copies.steps)
+    tables, _ = restricted_tables(tables, potentials.transition_index, copies.steps)
     tables = tables.reshape(-1, count)
     pair = np.concatenate([tables, potentials.pair[rows:, copies.label]])
     unary = unary.reshape(-1, 4 * count)

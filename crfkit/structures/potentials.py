@@ -229,7 +229,7 @@ def transposed(tables: FloatArray) -> FloatArray:
 
 
 def restricted_tables(
-    pair: FloatArray, index: IdArray, steps: BoolArray, which: IntArray | None
+    pair: FloatArray, index: IdArray, steps: BoolArray, which: IntArray | None = None
 ) -> tuple[FloatArray, IdArray]:
     """Return tables of transitions, and which of them tokens have, without some steps.
 

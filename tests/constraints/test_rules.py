@@ -1,0 +1,335 @@
+"""Rules as users write them: what they are made of, files, errors, and why nothing is left."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from crfkit import (
+    UNLABELED,
+    CRFClassifier,
+    CRFClassifierCV,
+    MaxMarginCRF,
+    SegmentLimits,
+    Segments,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    StructuredPerceptron,
+)
+from crfkit.constraints import (
+    RULES,
+    AllowedAt,
+    AllowedWith,
+    Constraints,
+    Ends,
+    Known,
+    Limits,
+    Steps,
+    TagScheme,
+    Target,
+)
+from crfkit.data import Forest
+from crfkit.inference import BeamSearch
+from crfkit.inference.infeasible import irreducible
+from crfkit.persistence import dumps, loads
+from tests.constraints.targets import target_of
+from tests.estimators.segmentations import TAGS, X
+
+IOB2 = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
+
+
+@pytest.fixture(scope="module")
+def crf():
+    return CRFClassifier(c2=0.1).fit(X, TAGS)
+
+
+ALL = Constraints(
+    [
+        TagScheme("IOB2"),
+        Steps(forbidden=[("B-PER", "B-LOC")], allowed=[("O", "O")]),
+        Ends(first=["O"]),
+        AllowedAt({0: ["O"], -1: {"O", "B-LOC"}}),
+        AllowedWith({"w:ann": ["PER"]}),
+        Known([["O", UNLABELED, {"O", "B-PER"}], [(0, 2, "PER")]]),
+    ]
+)
+
+
+def test_constraints_come_back_from_json_and_from_files(tmp_path):
+    text = ALL.to_json()
+    path = tmp_path / "rules.json"
+    path.write_text(text, encoding="utf-8")
+    for again in (Constraints.from_json(text), Constraints.from_json(path),
+                  Constraints.from_json(str(path)), clone(ALL), copy.deepcopy(ALL),
+                  loads(dumps(ALL))):  # fmt: skip
+        assert again == ALL
+        assert again is not ALL
+    assert Constraints.from_json("[]") == Constraints()
+    assert Constraints() != ALL
+    assert TagScheme("IOB1") != TagScheme("IOB2")
+    assert TagScheme() != Ends()
+    assert Known([["O"]]) == Known([("O",)])
+
+
+def test_rules_are_shown_as_they_are_written():
+    assert repr(TagScheme("IOB2")) == "TagScheme(scheme='IOB2')"
+    assert repr(Constraints([Ends(last=["O"])])) == "Constraints(rules=[Ends(last=['O'])])"
+    assert set(RULES) >= {"AllowedAt", "AllowedWith", "Ends", "Known", "Steps", "TagScheme"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"rule": "TagScheme"}', "must be a list"),
+        ('["TagScheme"]', "is no rule"),
+        ('[{"rule": "Scheme"}]', "is no rule.*TagScheme"),
+        ('[{"rule": "TagScheme", "name": "IOB2"}]', "has no 'name'.*'scheme'"),
+    ],
+)
+def test_other_json_is_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        Constraints.from_json(text)
+
+
+def test_a_label_that_json_cannot_hold_is_refused():
+    with pytest.raises(TypeError, match="which JSON can hold"):
+        Constraints([Ends(first=[object()])]).to_json()
+
+
+def test_scheme_names_rules_and_lists_are_constraints():
+    found = Constraints.of(None, "IOB2", Ends(), [Steps(), ["IOBES"]], Constraints([TagScheme()]))
+    assert found == [TagScheme("IOB2"), Ends(), Steps(), TagScheme("IOBES"), TagScheme()]
+    for estimator in (CRFClassifier, SemiMarkovCRF, StructuredPerceptron, MaxMarginCRF,
+                      CRFClassifierCV):  # fmt: skip
+        with pytest.raises(TypeError, match="constraints=5 must be Constraints, a rule"):
+            estimator(constraints=5).fit(X, TAGS)
+        with pytest.raises(ValueError, match="unknown tag scheme 'IOB3'"):
+            estimator(constraints="IOB3").fit(X * 2, TAGS * 2).predict(X)
+
+
+SCHEMES = {
+    "IOB2": IOB2, "IOB1": ["B-LOC", "I-LOC", "I-PER", "O"], "IO": ["I-LOC", "O"],
+    "IOBES": ["B-X", "E-X", "S-X", "I-X"], "BILOU": ["B-X", "L-X", "U-X", "O"],
+    "BMES": ["B", "M", "E", "S"], "BMEWO": ["B-X", "W-X", "O"], "IOE2": ["I-X", "E-X", "O"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_scheme_is_that_of_the_letters(scheme):
+    assert TagScheme().found(SCHEMES[scheme]) == scheme
+    turned = ["_".join(reversed(label.split("-"))) for label in SCHEMES[scheme] if "-" in label]
+    if len(turned) > 1:
+        assert TagScheme(suffix=True, delimiter="_").found([*turned, "O"]) == scheme
+
+
+def test_tags_of_no_scheme_are_refused(crf):
+    with pytest.raises(ValueError, match="TagScheme: 'B-LOC' is not a tag of IOE2"):
+        crf.predict(X, constraints="IOE2")
+    for labels, error in ((["NOUN", "O"], ValueError), ([1, 2], TypeError)):
+        with pytest.raises(error, match=r"TagScheme: .*such as Steps"):
+            TagScheme().limit(target_of(labels), Limits(0, 2, 2))
+
+
+UNKNOWN = {
+    "Steps": Steps([("B-PER", "B-ORG")]), "Ends": Ends(first="ORG"),
+    "AllowedAt": AllowedAt({0: ["B-ORG"]}), "AllowedWith": AllowedWith({"w:ann": ["ORG"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_labels_that_the_model_does_not_know_are_refused(crf, name):
+    words = rf"{name}: the model does not know the label '(B-)?ORG'; it has 'B-LOC', 'B-PER', "
+    with pytest.raises(ValueError, match=words):
+        crf.predict(X, constraints=UNKNOWN[name])
+    assert crf.predict(X, constraints=[]) == crf.predict(X)
+
+
+WRONG = {
+    "pair": (Steps(["OO"]), TypeError, "'OO' is no pair of labels"),
+    "dict": (AllowedAt(["O"]), TypeError, "is no dict {position: labels}"),
+    "attributes": (AllowedWith(["O"]), TypeError, "is no dict {attribute: labels}"),
+    "position": (AllowedAt({"0": ["O"]}), TypeError, "the position of AllowedAt"),
+    "hash": (Ends(first=[["O"]]), TypeError, "is not hashable"),
+    "attribute": (AllowedWith({"w:bob": ["O"]}), ValueError, "has no attribute 'w:bob'"),
+    "count": (Known([["O"]]), ValueError, "Known: X has 5 sequences, but y has 1"),
+    "lengths": (Known([["O"]] * 5), ValueError, "Known: sequence 0: X has 8 tokens"),
+    "label": (Known([["O"] * 8, ["O", "B-ORG", "O", "O"], ["O"] * 3, ["O"] * 6, ["O"] * 3]),
+              ValueError, "sequence 1, position 1: 'B-ORG' is no label that the model"),
+    "type": (Known([[], [(0, 1, "ORG")], [], [], []]), ValueError,
+             "sequence 1 of Known: the model has no spans of the label 'ORG', but of 'LOC', 'PER'"),
+    "span": (Known([[(7, 9, "PER")], [], [], [], []]), ValueError,
+             r"sequence 0 of Known: the segment \(7, 9, 'PER'\) is not within"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_rules_that_do_not_fit_are_refused(crf, case):
+    rule, error, words = WRONG[case]
+    with pytest.raises(error, match=words):
+        crf.predict(X, constraints=rule)
+
+
+def test_rules_about_spans_are_not_for_forests():
+    data = SequenceVectorizer().fit_transform(X[1:3])
+    data = data.with_topology(Forest.from_lists([[None, 0, 0, 1], [None, None, 0]]))
+    model = CRFClassifier().fit(data, TAGS[1:3])
+    with pytest.raises(ValueError, match="TagScheme: .* stand in a Forest"):
+        model.predict(data, constraints=TagScheme())
+    with pytest.raises(ValueError, match="Known: spans are runs of tokens, which forests"):
+        model.predict(data, constraints=Known([[(0, 1, "PER")], []]))
+    with pytest.raises(ValueError, match="does not know the label 'PER'"):
+        model.predict(data, constraints=Ends(first=["PER"]))
+    roots, leaves = Ends(first=["B-LOC"]), Ends(last=["O"])
+    assert model.predict(data, constraints=[roots])[1][:2] == ["B-LOC", "B-LOC"]
+    assert model.predict(data, constraints=[leaves])[0][2:] == ["O", "O"]
+
+
+def test_attributes_without_names_are_refused():
+    data = SequenceVectorizer().fit_transform(X)
+    plain = type(data).from_matrices([data[i] for i in range(5)])
+    with pytest.raises(ValueError, match="AllowedWith: the model was fitted on features without"):
+        CRFClassifier().fit(plain, TAGS).predict(plain, constraints=AllowedWith({"a": ["O"]}))
+
+
+def test_dense_attributes_are_found_by_their_names(crf):
+    data = crf.vectorizer_.transform(X)
+    dense = type(data)(
+        dense=data.to_csr().toarray(), offsets=data.offsets, feature_names=data.feature_names
+    )
+    rule = AllowedWith({"w:saw": ["B-PER"], "w:john": ["I-LOC"]})
+    found = CRFClassifier(c2=0.1).fit(dense, TAGS).predict(dense, constraints=rule)
+    assert found == crf.predict(X, constraints=rule)
+    assert found[1][2] == "B-PER"
+
+
+def test_a_parameter_and_a_call_hold_together(crf):
+    at_start, at_end = AllowedAt({0: ["B-LOC"]}), AllowedAt({-1: ["B-PER"]})
+    held = copy.copy(crf).set_params(constraints=at_start)
+    assert held.predict(X[2:3]) != crf.predict(X[2:3])  # also where one sequence is labeled again
+    assert held.predict(X[2:3])[0][0] == "B-LOC"
+    both = held.predict(X, constraints=at_end)
+    assert both == crf.predict(X, constraints=[at_start, at_end])
+    assert all(labels[0] == "B-LOC" and labels[-1] == "B-PER" for labels in both)
+    np.testing.assert_array_equal(
+        held.predict_proba(X)[0], crf.predict_proba(X, constraints=at_start)[0]
+    )
+    assert loads(dumps(held)).predict(X) == held.predict(X)
+    assert held.score(X, TAGS) < crf.score(X, TAGS)
+
+
+def test_answers_are_the_same_for_any_number_of_threads(crf):
+    many, rules = [*X] * 300, ["IOB2", Steps([("O", "B-LOC")])]
+    one = crf.predict_proba(many, constraints=rules)
+    two = copy.copy(crf).set_params(n_jobs=2)
+    for ours, theirs in zip(one, two.predict_proba(many, constraints=rules), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert two.predict(many, constraints=rules) == crf.predict(many, constraints=rules)
+
+
+def test_searches_choose_among_constraints():
+    grid = GridSearchCV(CRFClassifier(), {"constraints": [None, Ends(first=["B-LOC"])]}, cv=2)
+    assert grid.fit(X[:4], TAGS[:4]).best_params_ == {"constraints": None}
+    tried = CRFClassifierCV(c2s=[0.1], cv=2, constraints=Ends(first=["B-LOC"])).fit(X, TAGS)
+    free = CRFClassifierCV(c2s=[0.1], cv=2).fit(X, TAGS)
+    assert tried.best_score_ < free.best_score_
+    assert all(labels[0] == "B-LOC" for labels in tried.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_models_without_probabilities_keep_to_rules():
+    for model in (StructuredPerceptron(max_iter=2), MaxMarginCRF(max_iter=3),
+                  StructuredPerceptron(max_iter=2, structure=Segments()),
+                  MaxMarginCRF(max_iter=3, kernel="rbf")):  # fmt: skip
+        model.fit(X, TAGS)
+        for tags in model.predict(X, constraints=[Known([[(1, 2, "LOC")]] * 5), "IOB2"]):
+            assert tags[1] == "B-LOC" and tags[2:3] != ["I-LOC"]
+
+
+def test_votes_keep_to_no_rules():
+    model = StructuredPerceptron(max_iter=2, averaging="vote").fit(X, TAGS)
+    with pytest.raises(ValueError, match="averaging='vote' elects the label of each token"):
+        model.predict(X, constraints="IOB2")
+
+
+def test_a_wide_beam_keeps_to_rules():
+    model = StructuredPerceptron(max_iter=2, search=BeamSearch(width=5)).fit(X, TAGS)
+    exact = copy.copy(model).set_params(search=None)
+    rules = ["IOB2", Ends(first=["LOC"])]
+    assert model.predict(X, constraints=rules) == exact.predict(X, constraints=rules)
+    assert model.predict(X) != model.predict(X, constraints=rules)
+
+
+WHY = {
+    "one": (AllowedAt({0: ["I-PER"]}), TagScheme("IOB2"), Ends(last=["O"]), Steps()),
+    "labels": (Known([["O"] * 8, [UNLABELED, "O", "I-PER", "O"], ["O"] * 3, ["O"] * 6, ["O"] * 3]),
+               Ends(), TagScheme()),
+    "spans": (Known([[], [(0, 2, "PER"), (3, 4, "LOC")], [], [], []]), Steps([("PER", "O")])),
+    "steps": (Steps(allowed=[]), Ends()),
+}  # fmt: skip
+TOLD = {
+    "one": "sequence 0: no labeling keeps to AllowedAt(labels={0: ['I-PER']}) and "
+           "TagScheme(scheme='IOB2'): none gets past position 0. Leave one of them out, or",
+    "labels": "sequence 1: no labeling keeps to Known at position 1 ('O') and Known at position 2 "
+              "('I-PER') and TagScheme(): none gets past position 2. Leave one of them out, or",
+    "spans": "sequence 1: no labeling keeps to Known of the span (0, 2, 'PER') and Known of the "
+             "span (3, 4, 'LOC')",
+    "steps": "sequence 0: no labeling keeps to Steps(allowed=[]): none gets past position 1. "
+             "Leave it out, or the sequence.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHY)
+def test_rules_that_cannot_hold_together_are_told(crf, case):
+    if case == "spans":  # what stands between them, can
+        rules = [WHY[case][0], AllowedAt({2: ["I-PER"]})]
+        told = (
+            "sequence 1: no labeling keeps to Known of the span (0, 2, 'PER') and "
+            "AllowedAt(labels={2: ['I-PER']}): none gets past position 2."
+        )
+    else:
+        rules, told = list(WHY[case]), TOLD[case]
+    for ask in (crf.predict, crf.predict_proba):
+        with pytest.raises(ValueError, match=re.escape(told)):
+            ask(X, constraints=rules)
+
+
+def test_limits_of_segments_have_a_part_in_it():
+    limits = SegmentLimits(min_length={"LOC": 2})
+    tags = [["O", "B-PER", "B-LOC", "I-LOC"], ["O", "O", "O", "O"]]
+    tokens = [[{"w": w} for w in "abcd"], [{"w": w} for w in "dcba"]]
+    model = SemiMarkovCRF(limits=limits).fit(tokens, tags)
+    told = "sequence 1: no labeling keeps to AllowedAt.*by the limits of segments that the model"
+    with pytest.raises(ValueError, match=told):
+        model.predict([tokens[0], tokens[0][:1]], constraints=AllowedAt({-1: ["LOC"]}))
+    with pytest.raises(ValueError, match="sequence 0, position 0: .*whose tags are IOB2, can give"):
+        model.predict(tokens, constraints=Known([["O", "I-LOC", "I-LOC", "O"], ["O"] * 4]))
+
+
+def test_what_is_named_is_irreducible():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        size = int(rng.integers(1, 9))
+        conflicts = [frozenset(rng.integers(size, size=3).tolist()) for _ in range(2)]
+
+        def fails(parts, conflicts=conflicts):
+            return any(conflict <= set(parts) for conflict in conflicts)
+
+        found = irreducible([*range(size)], fails)
+        assert fails(found) and found == sorted(found)
+        assert not any(fails([part for part in found if part != one]) for one in found)
+
+
+def test_what_only_the_model_forbids_is_no_matter_of_rules(crf):
+    changed = copy.copy(crf)
+    changed.transitions_ = np.full((5, 5), -np.inf)
+    with pytest.raises(ValueError, match="sequence 0: no path is left at position 1"):
+        changed.predict(X, constraints=Ends(first=["O"]))
+
+
+def test_a_target_knows_forests_and_segments():
+    target = target_of(["A", "O"], segments=True)
+    assert target.n_codes == 4 and target.labels == ["A", "O", "A", "O"]
+    assert isinstance(target, Target)
