@@ -9,6 +9,7 @@ from crfkit._lazy import lazy_names
 from crfkit._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from crfkit.calibration import CalibratedSequenceClassifier as CalibratedSequenceClassifier
     from crfkit.constraints import Constraints as Constraints
     from crfkit.data import UNLABELED as UNLABELED
     from crfkit.data import LabelSequences as LabelSequences
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
     from crfkit.persistence import save as save
 
 _ROOMS = frozenset(
-    "compat constraints data datasets estimators features inference io labels losses metrics "
-    "model_selection objective persistence potentials solvers structures testing".split()
+    "active_learning calibration compat constraints data datasets estimators features inference io "
+    "labels losses metrics model_selection objective persistence potentials solvers structures "
+    "testing".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(
     __name__,
     {
+        "calibration": "CalibratedSequenceClassifier",
         "constraints": "Constraints",
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (

@@ -19,11 +19,11 @@ LEVELS = {
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
     "constraints": 3,
-    "objective": 4, "oracles": 4, "inference": 4, "io": 4,
+    "active_learning": 4, "objective": 4, "oracles": 4, "inference": 4, "io": 4,
     "solvers": 5, "datasets": 5,
     "training": 6, "persistence": 6,
     "estimators": 7,
-    "compat": 8, "demo": 8,
+    "calibration": 8, "compat": 8, "demo": 8,
     "cli": 9, "": 9, "warmup": 8,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
@@ -157,8 +157,8 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
 
 
 # Rooms that get whatever users pass, whatever a file holds, and whatever numba is.
-BOUNDARIES = {"cli", "compat", "compiler", "data", "features", "io", "labels", "metrics",
-              "model_selection", "persistence", "testing", "warmup"}  # fmt: skip
+BOUNDARIES = {"calibration", "cli", "compat", "compiler", "data", "features", "io", "labels",
+              "metrics", "model_selection", "persistence", "testing", "warmup"}  # fmt: skip
 # Users pass objects of these rooms, too: to ask which of them it is, is to validate an input.
 INPUTS = {"data", "features", "labels"}
 

@@ -78,21 +78,19 @@ def judged_confidence(
     weight = np.ones(int(offsets[-1]))
     if sample_weight is not None:
         weight = token_weights(sample_weight, np.diff(offsets).astype(np.intp))
+    found = _confidence(model, X, predicted, of)
     if of == "tokens":
         right, known = _right_tokens(model, y, predicted, offsets)
-        found = _token_confidence(model, X, predicted)
         return JudgedConfidence(found[known], right[known], weight[known])
-    before = np.append(0.0, np.cumsum(weight))
     if of == "sequences":
         right, known = _right_sequences(model, X, y, predicted, offsets)
-        mean = _means(before, offsets[:-1][known], offsets[1:][known])
-        found = np.exp(model.sequence_log_proba(X, predicted))
-        return JudgedConfidence(np.minimum(found[known], 1.0), right[known], mean)
-    spans = model.predict_spans(X)
-    right, known = _right_spans(model, y, predicted, spans)
-    ends = _ends(spans, offsets)[:, known]
-    found = np.concatenate([np.zeros(0), *model.confidence(X, of="spans")])
-    return JudgedConfidence(found[known], right[known], _means(before, *ends))
+        start, stop = offsets[:-1], offsets[1:]
+    else:
+        spans = model.predict_spans(X)
+        right, known = _right_spans(model, y, predicted, spans)
+        start, stop = _ends(spans, offsets)
+    mean = _means(weight, start[known], stop[known])
+    return JudgedConfidence(found[known], right[known], mean)
 
 
 def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
@@ -149,10 +147,13 @@ def _type_of_tag(tag: Any) -> Any:
     return parse_tag(tag, CONLL)[1] if is_tag(tag, CONLL) else _OTHER
 
 
-def _token_confidence(model: Any, X: Any, predicted: Any) -> FloatArray:
-    """Return the probability of the predicted label of each token, (N,)."""
-    if hasattr(model, "confidence"):
-        return np.concatenate([np.zeros(0), *model.confidence(X, of="tokens")])
+def _confidence(model: Any, X: Any, predicted: Any, of: str) -> FloatArray:
+    """Return the confidence of each predicted label, span or sequence, one after the other."""
+    if of == "spans" or hasattr(model, "confidence"):
+        return np.concatenate([np.zeros(0), *map(np.atleast_1d, model.confidence(X, of=of))])
+    if of == "sequences":
+        whole: FloatArray = np.exp(model.sequence_log_proba(X, predicted))
+        return np.minimum(whole, 1.0)
     place = {label: column for column, label in enumerate(list(model.classes_))}
     columns = [place[label] for label in chain.from_iterable(predicted)]
     rows = np.concatenate([np.zeros((0, len(place))), *model.predict_proba(X)])
@@ -166,7 +167,11 @@ def _right_tokens(
     """Return which labels are right, and of which tokens they are known, (N,)."""
     true, pred = flatten_pair(as_predicted(model, y, offsets), predicted)
     pairs = zip(true.labels, pred.labels, strict=True)
-    return np.array([ours == theirs for ours, theirs in pairs], bool), true.known
+    right, known = np.array([ours == theirs for ours, theirs in pairs], bool), true.known
+    if getattr(model, "scheme_", None) is None:  # what is withheld is no prediction
+        labels = {*np.asarray(model.classes_, object).tolist()}
+        known = known & np.array([label in labels for label in pred.labels], bool)
+    return right, known
 
 
 def _right_sequences(
@@ -213,17 +218,16 @@ def _keys(found: FoundSpans) -> set[tuple[Any, ...]]:
     return {(s, start, stop, found.names[kind]) for s, start, stop, kind in rows}
 
 
-def _ends(spans: list[list[Segment]], offsets: IntArray) -> IntArray:
-    """Return the first token of each span, and the one after the last, among all: (2, n)."""
-    pairs = [
-        (begin + span[0], begin + span[1])
-        for begin, own in zip(offsets.tolist(), spans, strict=False)
-        for span in own
-    ]
-    return np.array(pairs, np.int64).reshape(-1, 2).T
+def _ends(spans: list[list[Segment]], offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first token of each span, and the one after the last, among all: (n,)."""
+    begins = zip(offsets.tolist(), spans, strict=False)
+    pairs = [(begin + span[0], begin + span[1]) for begin, own in begins for span in own]
+    start, stop = np.array(pairs, np.int64).reshape(-1, 2).T
+    return start, stop
 
 
-def _means(before: FloatArray, start: IntArray, stop: IntArray) -> FloatArray:
-    """Return the mean weight of runs of tokens, given the sums of weights before each token."""
+def _means(weight: FloatArray, start: IntArray, stop: IntArray) -> FloatArray:
+    """Return the mean weight of runs of tokens."""
+    before = np.append(0.0, np.cumsum(weight))
     means: FloatArray = (before[stop] - before[start]) / (stop - start)
     return means

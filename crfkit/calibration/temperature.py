@@ -1,0 +1,157 @@
+"""One number by which all scores are divided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import brentq
+
+from crfkit._types import FloatArray, ObjectArray, Potentials
+from crfkit.calibration.base import Calibration, HeldOut
+from crfkit.constraints.known_segments import allowed_codes
+from crfkit.data import PackedSequences
+from crfkit.data.labels import by_sequence, check_sample_weight
+from crfkit.data.soft import most_probable
+from crfkit.data.targets import Targets, Weights
+from crfkit.estimators._questions import SHARE, tokens_of
+from crfkit.estimators.base import LinearClassifier, fitted_attributes
+from crfkit.losses import LogLoss
+from crfkit.persistence import register
+from crfkit.potentials.semimarkov import WEIGHTS_OF
+from crfkit.structures import Structure
+
+# Temperatures lie between 1 / MOST and MOST.
+MOST = 100.0
+
+
+@register
+@dataclass(frozen=True)
+class Temperature(Calibration):
+    """All weights are divided by one number (Guo, Pleiss, Sun and Weinberger 2017).
+
+    It is that of the largest likelihood of held-out labels. Scores keep their order, so the best
+    labels are the same; above 1 the distribution becomes flatter, below sharper.
+    """
+
+    temperature: float
+
+    answers_all: ClassVar[bool] = True
+
+    @classmethod
+    def fit(cls, held: Sequence[HeldOut], classes: ObjectArray) -> Self:
+        """Return that of the largest likelihood."""
+        questions = [_Likelihood.of(one) for one in held]
+        if not any(len(each.data) for each in questions):
+            raise ValueError(
+                "there are no held-out sequences whose labels the model can have: give more, or "
+                "others."
+            )
+
+        @cache
+        def slope(log_factor: float) -> float:
+            return sum(each.slope(math.exp(log_factor)) for each in questions)
+
+        return cls(math.exp(-_root(slope, math.log(MOST))))
+
+    def applied(self, model: LinearClassifier) -> LinearClassifier:
+        """Return a copy of the model with all weights divided."""
+        fitted = fitted_attributes(model)
+        fitted.pop("_partial_state", None)  # weights that learning in parts would go on from
+        labels = model._fitted_labels()
+        for name in WEIGHTS_OF[type(labels)](labels).fitted_names:
+            if fitted.get(name) is not None:
+                fitted[name] = _divided(fitted[name], self.temperature)
+        return model._with(fitted)
+
+    def proba(self, rows: list[FloatArray]) -> list[FloatArray]:
+        """Return probabilities as they are: weights make them."""
+        return rows
+
+    def confidence(self, found: Any, of: str) -> Any:
+        """Return confidence as it is."""
+        return found
+
+    def _check_state(self) -> None:
+        if type(self.temperature) is not float or not 0.0 < self.temperature < math.inf:
+            raise ValueError(f"the temperature is {self.temperature!r:.40}")
+
+
+class _Likelihood(NamedTuple):
+    """The negative log-likelihood of labels, as a function of what scores are multiplied by."""
+
+    model: LinearClassifier
+    data: PackedSequences
+    targets: Targets
+    weight: FloatArray
+    constraints: Any  # those of the model, compiled for the data
+
+    @classmethod
+    def of(cls, held: HeldOut) -> Self:
+        """Return that of the held-out sequences whose labels the model can have."""
+        model: Any = held.model
+        data = model._pack(held.X)
+        y = most_probable(by_sequence(held.y, data.offsets))
+        possible = model.sequence_log_proba(data, y) > -np.inf
+        places = np.flatnonzero(possible & (data.lengths > 0))
+        tokens = np.repeat(np.isin(np.arange(len(data)), places), data.lengths)
+        weight = check_sample_weight(held.sample_weight, data.offsets)
+        targets = _targets(model, y, data).take(np.flatnonzero(tokens))
+        data = data[places]
+        return cls(model, data, targets, weight[tokens], model._held(None, data))
+
+    def slope(self, factor: float) -> float:
+        """Return the derivative by the factor: expected minus observed scores."""
+
+        def ask(structure: Structure, potentials: Potentials) -> float:
+            tokens, scores = tokens_of(self.data, potentials), potentials.arrays()
+            scaled = potentials.with_arrays(*(part * factor for part in scores))
+            weights = Weights.of(self.weight[tokens], potentials.offsets)
+            gradient = structure.zeros(scaled)
+            LogLoss().value_and_grad(
+                structure, scaled, self.targets.take(tokens), weights, gradient
+            )
+            pairs = zip(gradient, scores, strict=True)
+            # What is forbidden is neither expected nor observed.
+            return sum(float(np.vdot(g, np.where(np.isneginf(x), 0.0, x))) for g, x in pairs)
+
+        # Chunks do not depend on the number of threads, so that sums do not.
+        model: Any = self.model
+        found: list[float] = model._ask(self.data, ask, share=SHARE, constraints=self.constraints)
+        return sum(found)
+
+
+def _divided(weights: Any, number: float) -> Any:
+    """Return weights, sparse or not, divided by a number."""
+    if not sp.issparse(weights):
+        return weights / number
+    parts = weights.data / number, weights.indices, weights.indptr
+    return sp.csr_array(parts, weights.shape)
+
+
+def _targets(model: LinearClassifier, y: Any, data: PackedSequences) -> Targets:
+    """Return what is known of the labels of tokens, as codes of a fitted model."""
+    labels = model._fitted_labels()
+    known = labels.codes(model, y, data.offsets)
+    if not labels.of_segments:
+        return Targets(known.codes, known.allowed)
+    return Targets.of_allowed(allowed_codes(known.codes, len(model.classes_)))
+
+
+def _root(slope: Callable[[float], float], most: float) -> float:
+    """Return where a function of at most this size of its argument becomes positive, near 0."""
+    here = slope(0.0)
+    if here == 0.0:
+        return 0.0
+    sign, inner, outer = (-1.0 if here > 0.0 else 1.0), 0.0, math.log(2.0)
+    while True:
+        if slope(sign * outer) * here <= 0.0:
+            return float(brentq(slope, sign * inner, sign * outer, xtol=1e-10))
+        if outer == most:
+            return sign * most
+        inner, outer = outer, min(2.0 * outer, most)
