@@ -119,6 +119,8 @@ def _use(crf: Any, X: Any, y: Any) -> None:
     crf.sequence_log_proba(X, y)
     crf.sample(X)
     crf.entropy(X)
+    crf.predict_span_proba(X)
+    crf.likely_spans(X)
 
 
 def _use_spread(crf: Any, X: Any, y: Any) -> None:
@@ -280,6 +282,8 @@ def _ask_tree() -> None:
     tree.add_counts(scores, labels, weight, out)
     tree.score(scores, labels)
     tree.k_best(scores, 2)
+    tree.entropy(scores)
+    tree.sample(scores, np.zeros((1, 3)))
     tree.path_at_hamming(scores, labels, np.ones(1, np.int64))
     tree.max_by_hamming(scores, labels)
 
