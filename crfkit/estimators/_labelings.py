@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from crfkit._params import check_flag, check_whole
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels, Segment
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels
+from crfkit.estimators._spans import segments_of
 from crfkit.inference.base import expectations
 from crfkit.structures import RankedCodes, Structure
 
@@ -58,7 +59,7 @@ def predict_n_best(
 
     found, log_proba = _joined(self._ask(data, search, constraints=constraints))
     places = found.offsets(data.offsets)
-    write = _spans if as_spans else _labels
+    write = segments_of if as_spans else _labels
     unknown = [math.nan] * len(log_proba)
     ranked = list(map(
         RankedLabels, write(self, found.codes, places), found.scores.tolist(),
@@ -81,15 +82,3 @@ def _labels(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[An
     coding = estimator._fitted_labels().coding(estimator)
     labels: list[list[Any]] = coding.write(codes, estimator.classes_, offsets)
     return labels
-
-
-def _spans(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Segment]]:
-    """Return the spans that codes stand for."""
-    reading = estimator._fitted_labels().coding(estimator).reading(estimator.classes_)
-    spans = reading.spans(codes, offsets)
-    sequence = np.searchsorted(offsets, spans.start, side="right") - 1
-    begin, names = offsets[sequence], map(reading.types.__getitem__, spans.type.tolist())
-    start, stop = (spans.start - begin).tolist(), (spans.stop - begin).tolist()
-    listed = list(map(Segment, start, stop, names))
-    places = np.searchsorted(sequence, np.arange(len(offsets))).tolist()
-    return [listed[first:last] for first, last in pairwise(places)]

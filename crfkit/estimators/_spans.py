@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -131,8 +130,8 @@ def likely_spans(
     def ask(structure: Structure, potentials: Potentials) -> list[list[ProbableSegment]]:
         start, stop, kind, proba = structure.likely_spans(potentials, reading, threshold)
         spans = ReadSpans(start, stop, kind)
-        named = zip(_named(spans, reading, potentials.offsets), proba.tolist(), strict=True)
-        found = [ProbableSegment(*span, p) for span, p in named]
+        fields = _fields(spans, reading, potentials.offsets)
+        found = list(map(ProbableSegment, *fields, proba.tolist()))
         return _by_sequence(found, spans, potentials.offsets)
 
     chunks = self._ask(data, ask, constraints=constraints)
@@ -200,7 +199,8 @@ def segments_of(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[lis
     """Return the spans of sequences that codes of tokens stand for."""
     reading = _reading(estimator)
     spans = said_spans(codes, reading, offsets)
-    return _by_sequence(list(_named(spans, reading, offsets)), spans, offsets)
+    found = list(map(Segment, *_fields(spans, reading, offsets)))
+    return _by_sequence(found, spans, offsets)
 
 
 def _predicted_proba(estimator: Any, data: PackedSequences, constraints: Any) -> list[FloatArray]:
@@ -234,11 +234,11 @@ def _given(estimator: Any, spans: Any, offsets: IntArray) -> tuple[ReadSpans, La
     return ReadSpans(listed.start, listed.stop, np.array(types, np.int64)), reading
 
 
-def _named(spans: ReadSpans, reading: LabelReading, offsets: IntArray) -> Iterator[Segment]:
-    """Yield spans by their places in sequences, and labels."""
+def _fields(spans: ReadSpans, reading: LabelReading, offsets: IntArray) -> list[list[Any]]:
+    """Return where spans start and stop in their sequences, and their labels."""
     begin = offsets[np.searchsorted(offsets, spans.start, side="right") - 1]
-    labels = map(reading.types.__getitem__, spans.type.tolist())
-    yield from map(Segment, (spans.start - begin).tolist(), (spans.stop - begin).tolist(), labels)
+    labels = list(map(reading.types.__getitem__, spans.type.tolist()))
+    return [(spans.start - begin).tolist(), (spans.stop - begin).tolist(), labels]
 
 
 def _by_sequence(items: list[Any], spans: ReadSpans, offsets: IntArray) -> list[list[Any]]:

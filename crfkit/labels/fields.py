@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import IntArray, Segment
+from crfkit._types import IntArray, ProbableSegment, Segment
 from crfkit.data.labels import UNLABELED, iterate_sequences, label_list, plain_label
 
 _ORDER = "Give Segment(start, stop, label) of crfkit.metrics, or a triple in that order."
@@ -128,6 +129,9 @@ def read_listed(
             f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "
             f"of segments for each sequence of X."
         )
+    listed = _plain_segments(sequences, offsets)
+    if listed is not None:
+        return listed
     remedy, labels = "Others are." if name == "y" else _ORDER, list[Any]()
     places = list[tuple[int, int]]()
     lengths, begins = np.diff(offsets).tolist(), offsets.tolist()
@@ -151,6 +155,21 @@ def read_listed(
             labels += [UNLABELED] * (len(places) - len(labels))
     starts, stops = np.array(places, np.int64).reshape(-1, 2).T
     return Listed(starts, stops, labels)
+
+
+def _plain_segments(sequences: list[list[Any]], offsets: IntArray) -> Listed | None:
+    """Return segments of plain numbers and strings at once; None where there are others."""
+    items = list(chain.from_iterable(sequences))
+    if not items or not set(map(type, items)) <= {Segment, ProbableSegment}:
+        return None
+    starts, stops, labels = list(zip(*items, strict=False))[:3]
+    if {*map(type, starts), *map(type, stops)} != {int} or set(map(type, labels)) != {str}:
+        return None
+    sequence = np.repeat(np.arange(len(sequences)), list(map(len, sequences)))
+    begin, (start, stop) = offsets[sequence], np.array([starts, stops], np.int64)
+    if np.any((start < 0) | (start >= stop) | (begin + stop > offsets[sequence + 1])):
+        return None
+    return Listed(begin + start, begin + stop, list(labels))
 
 
 def _gaps(places: list[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:

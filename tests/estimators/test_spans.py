@@ -15,9 +15,10 @@ from crfkit import (
     SemiMarkovCRF,
     StructuredPerceptron,
 )
+from crfkit.constraints import Count, Known
 from crfkit.inference import base as fitted_model
-from crfkit.metrics import Segment, spans_from_tags
-from tests.estimators.segmentations import TAGS, X
+from crfkit.metrics import Segment, illegal_tags, spans_from_tags
+from tests.estimators.segmentations import TAGS, X, enumerated
 
 SHORT = [X[1], X[2], X[4], []]
 RUNS = [[tag[2:] or tag for tag in row] for row in TAGS]
@@ -61,14 +62,26 @@ def spans_of(labels):
     return [Segment(a, b, labels[a]) for a, b in pairs if labels[a] != "O"]
 
 
-def totals(chain, tokens):
-    """The probability of each span, by enumeration of all labelings."""
-    paths = list(map(list, product(chain.classes_.tolist(), repeat=len(tokens))))
-    shares = np.exp(chain.sequence_log_proba([tokens] * len(paths), paths))
-    found = collections.Counter()
-    for path, share in zip(paths, shares, strict=True):
-        found.update(dict.fromkeys(spans_of(path), share))
-    return found
+def labelings(model, tokens):
+    """The spans of each labeling, its labels where it has such, and its probability."""
+    if "length_scores_" in vars(model):
+        paths, shares = enumerated(model, tokens)
+        return [(inside(path), None, share) for path, share in zip(paths, shares, strict=True)]
+    paths = list(map(list, product(model.classes_.tolist(), repeat=len(tokens))))
+    shares = np.exp(model.sequence_log_proba([tokens] * len(paths), paths))
+    return [(spans_of(path), path, share) for path, share in zip(paths, shares, strict=True)]
+
+
+def inside(path):
+    return [segment for segment in path if segment[2] != "O"]
+
+
+def totals(found):
+    """The probability of each span, given those of labelings."""
+    whole, by_span = sum(share for *_, share in found), collections.Counter()
+    for spans, _, share in found:
+        by_span.update({tuple(span): share / whole for span in spans})
+    return by_span
 
 
 def test_spans_are_those_of_the_labels_that_are_predicted(model):
@@ -86,7 +99,7 @@ def test_models_without_probabilities_predict_spans(name):
 
 
 def test_probabilities_of_spans_of_chains_are_those_of_enumeration(chain):
-    expected = [totals(chain, tokens) for tokens in SHORT]
+    expected = [totals(labelings(chain, tokens)) for tokens in SHORT]
     found = chain.predict_span_proba(SHORT, [list(spans)[::-1] for spans in expected])
     for ours, spans in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, list(spans.values())[::-1], rtol=1e-9)
@@ -97,6 +110,45 @@ def test_probabilities_of_spans_of_chains_are_those_of_enumeration(chain):
             likely = {span: p for span, p in spans.items() if p >= threshold}
             assert [one[:3] for one in ours] == sorted(likely)
             np.testing.assert_allclose([p for *_, p in ours], [likely[s[:3]] for s in ours])
+
+
+FIRST = Segment(0, 1, "PER")
+RULES = {
+    "legal": ("IOB2", lambda spans, labels: not labels or not illegal_tags([labels], "IOB2")),
+    "count": (
+        Count("PER", at_most=1),
+        lambda spans, labels: [label for *_, label in spans].count("PER") < 2,
+    ),
+    "known": (Known([[FIRST]]), lambda spans, labels: FIRST in spans),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_constraints_hold_for_spans_and_for_what_is_said_of_them(model, rule):
+    constraints, kept = RULES[rule]
+    if rule == "legal" and "PER" in model.classes_ and "length_scores_" not in vars(model):
+        pytest.skip("no tags")
+    for tokens in SHORT[:-1]:
+        found = [one for one in labelings(model, tokens) if kept(*one[:2])]
+        expected = totals(found)
+        (ours,) = model.predict_span_proba([tokens], [list(expected)], constraints=constraints)
+        np.testing.assert_allclose(ours, list(expected.values()), rtol=1e-8)
+        (likely,) = model.likely_spans([tokens], threshold=0.2, constraints=constraints)
+        assert {one[:3] for one in likely} == {s for s, p in expected.items() if p >= 0.2}
+        (spans,) = model.predict_spans([tokens], constraints=constraints)
+        (labels,) = model.predict([tokens], constraints=constraints)
+        assert spans == spans_of(labels) and kept(spans, labels)
+        (alone,) = model.confidence([tokens], of="spans", constraints=constraints)
+        np.testing.assert_allclose(alone, [expected[tuple(span)] for span in spans], rtol=1e-8)
+        whole = sum(share for *_, share in found)
+        share = sum(
+            p
+            for seen, path, p in found
+            if path == labels or (not path and [*map(tuple, spans)] == seen)
+        )
+        np.testing.assert_allclose(
+            model.confidence([tokens], constraints=constraints), share / whole, rtol=1e-8
+        )
 
 
 def test_confidence_is_the_probability_of_what_is_predicted(model):
