@@ -231,3 +231,28 @@ def check_log_proba_of_unknown_labels(model: Any, X: Tokens, y: Labels) -> None:
     log_proba = model.sequence_log_proba(X, [["?", *y[0][1:]], *y[1:]])
     assert log_proba[0] == -np.inf
     np.testing.assert_array_equal(log_proba[1:], model.sequence_log_proba(X, y)[1:])
+
+
+@needs("confidence")
+def check_confidence_of_tokens_is_that_of_their_labels(model: Any, X: Tokens) -> None:
+    """The confidence of a token is a probability of `predict_proba`, of which none is larger."""
+    sequences = [*X, [], X[0][::-1]]
+    found = model.confidence(sequences, of="tokens")
+    for own, rows in zip(found, model.predict_proba(sequences), strict=True):
+        assert own.shape == (len(rows),)
+        if len(rows):
+            np.testing.assert_allclose(np.abs(rows - own[:, None]).min(axis=1), 0, atol=1e-12)
+
+
+@needs("confidence")
+def check_confidence_of_sequences_and_spans(model: Any, X: Tokens) -> None:
+    """Confidence lies in [0, 1]: one for each sequence, or for each span that is predicted."""
+    sequences = [*X, [], X[0][::-1]]
+    whole, of_spans = model.confidence(sequences), model.confidence(sequences, of="spans")
+    assert whole.shape == (len(sequences),) and np.all((whole >= 0) & (whole <= 1))
+    assert [len(own) for own in of_spans] == [len(s) for s in model.predict_spans(sequences)]
+    assert all(np.all((own >= 0) & (own <= 1 + 1e-12)) for own in of_spans)
+    if hasattr(model, "sequence_log_proba"):  # all labels are right only where each of them is
+        tokens = model.confidence(sequences, of="tokens")
+        least = [own.min(initial=1.0) for own in tokens]
+        assert np.all(whole <= np.array(least) + 1e-9)
