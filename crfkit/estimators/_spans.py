@@ -45,7 +45,7 @@ def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Se
 
     Notes
     -----
-    In a model of segments, these are spans. Labels of tokens such as ``B-PER`` and ``I-PER`` are
+    A model of segments predicts segments. Labels of tokens such as ``B-PER`` and ``I-PER`` are
     read as the conlleval script reads tags of any scheme, so that each has its place in a span;
     ``B_PER``, ``PER-B`` and ``PER_B`` are tags too, where all labels but "O" are written so, and so
     are letters alone. Of other labels, a run of equal ones is a span. "O" is outside.
