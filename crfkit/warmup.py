@@ -279,6 +279,8 @@ def _ask_tree() -> None:
         tree.log_partition(each, weight, out)
         tree.posterior(each).pull_back(np.array([[-1.0, 1.0]] * 3), out)
         tree.hessian_product(each, each, weight, out)
+        tree.sample(each, np.zeros((1, 3)))
+        tree.entropy(each)
     tree.add_counts(scores, labels, weight, out)
     tree.score(scores, labels)
     tree.k_best(scores, 2)
