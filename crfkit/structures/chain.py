@@ -57,7 +57,12 @@ from crfkit.structures.k_best import (
     ranked,
 )
 from crfkit.structures.lattice import Lattice, chain_lattice
-from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
+from crfkit.structures.long_chain import (
+    best_in_blocks,
+    entropy_in_blocks,
+    score_in_blocks,
+    sum_in_blocks,
+)
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     ChainPotentials,
@@ -251,6 +256,8 @@ class Chain(Structure[ChainPotentials]):
         """Return the entropy of the paths of each sequence, shape (S,)."""
         from crfkit.structures.chain_samples import chain_entropies
 
+        if self.threads is not None and _is_long(chain_arrays(potentials)):
+            return entropy_in_blocks(Chain(), potentials, self.threads)
         return chain_entropies(self, potentials)
 
     def max_by_hamming(

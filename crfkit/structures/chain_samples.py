@@ -21,12 +21,18 @@ from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.tree import TreePotentials
 from crfkit.structures.tree_posterior import LogTreePosterior
 
+# Tokens whose forward vectors are kept for entropies: they stay in the nearest cache.
+WINDOW = 64
+
 
 def sample_chains(
     chain: Structure[ChainPotentials], potentials: ChainPotentials, uniforms: FloatArray
 ) -> CodeArray:
     """Return labelings of chains, shape (n, N), given the numbers that choose them."""
-    numbers, (scores, raised, work) = as_uniforms(potentials, uniforms), _arrays(potentials)
+    numbers, (scores, raised, work) = (
+        as_uniforms(potentials, uniforms),
+        _arrays(potentials, longest(potentials)),
+    )
     labels: CodeArray = np.empty(numbers.shape, np.int32)
     status = np.empty(len(potentials.offsets) - 1, np.int64)
     chain_sample(scores, raised, numbers, work, labels, status)
@@ -40,7 +46,7 @@ def sample_chains(
 
 def chain_entropies(chain: Structure[ChainPotentials], potentials: ChainPotentials) -> FloatArray:
     """Return the entropies of chains, shape (S,)."""
-    scores, raised, work = _arrays(potentials)
+    scores, raised, work = _arrays(potentials, WINDOW + 1)
     losses = table_losses(potentials.pair, raised.factor, raised.pair_shift)
     rooms = np.empty((4, potentials.n_labels))
     status = np.empty(len(potentials.offsets) - 1, np.int64)
@@ -53,12 +59,14 @@ def chain_entropies(chain: Structure[ChainPotentials], potentials: ChainPotentia
     return entropy
 
 
-def _arrays(potentials: ChainPotentials) -> tuple[ChainScores, ChainExponentials, ChainWorkspace]:
-    """Return what the kernels read: scores and their exponentials; and the rooms of a sequence."""
+def _arrays(
+    potentials: ChainPotentials, rows: int
+) -> tuple[ChainScores, ChainExponentials, ChainWorkspace]:
+    """Return what the kernels read: scores and their exponentials; and rooms of so many tokens."""
     scores, size = chain_arrays(potentials), potentials.n_labels
     (node, shift), (factor, pair_shift) = exp_unary(scores), exp_pair(scores)
     raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
-    alpha = np.empty((longest(potentials), size))
+    alpha = np.empty((rows, size))
     work = ChainWorkspace(np.empty(len(node)), np.empty((1, size)), alpha, np.empty((0, size)))
     return scores, raised, work
 

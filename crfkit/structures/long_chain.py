@@ -5,7 +5,8 @@ paths from each label before it to each label at its end (the matrices of Laffer
 Pereira 2001, section 3, multiplied associatively as in the parallel scans of Hassan, Sarkka and
 Garcia-Fernandez 2021). Their products tell what enters each block from the left and from the right;
 with these added to its first and last scores, a block is a sequence of its own, which the chain
-sums in the workspace of one block.
+sums in the workspace of one block. So is the entropy: that of the labels of a block, and of the one
+before it, given the first of the next one, adds up to that of all.
 
 For best paths, each block, or each eighth of one, and some tokens behind it, is a sequence of its
 own, whose best paths soon meet when they are followed back. Where the path up to here and the paths
@@ -48,23 +49,41 @@ def sum_in_blocks(
     chain: Structure, scores: ChainPotentials, weight: FloatArray, out: Counts, threads: ThreadMap
 ) -> FloatArray:
     """Return log Z and the expected counts of one long sequence, in blocks over threads."""
-    if scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]:  # many tables
+    blocks, ends = _cut_and_sum(chain, scores, threads)
+    if ends is None:
         return chain.log_partition(scores, weight, out)
-    blocks = _cut(scores)
-    factor, pair_shift = exp_pair(chain_arrays(scores))
-    transfers = threads(lambda block: _transfer(block, factor, pair_shift), blocks)
-    known = [transfer for transfer in transfers if transfer is not None]
-    if len(known) < len(blocks):  # logarithms of transfer matrices take K times as long
-        return chain.log_partition(scores, weight, out)
-    ends = _combine(known)
-    if ends.dead >= 0:
-        _raise_dead_end(chain, blocks[ends.dead], ends)
     flows = threads(
         lambda block: _sum_block(chain, block, ends, weight, out.unary[block.tokens]), blocks
     )
     for flow in flows:
         out.pair[...] += flow
     return np.array([ends.log_z])
+
+
+def entropy_in_blocks(chain: Structure, scores: ChainPotentials, threads: ThreadMap) -> FloatArray:
+    """Return the entropy of the labels of one long sequence, shape (1,), in blocks over threads."""
+    blocks, ends = _cut_and_sum(chain, scores, threads)
+    if ends is None:
+        return chain.entropy(scores)
+    return np.array([sum(threads(lambda block: _entropy_of_block(chain, block, ends), blocks))])
+
+
+def _cut_and_sum(
+    chain: Structure, scores: ChainPotentials, threads: ThreadMap
+) -> tuple[list[Block], Ends | None]:
+    """Return the blocks of a sequence, and what enters them; None where blocks are of no use."""
+    if scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]:  # many tables
+        return [], None
+    blocks = _cut(scores)
+    factor, pair_shift = exp_pair(chain_arrays(scores))
+    transfers = threads(lambda block: _transfer(block, factor, pair_shift), blocks)
+    known = [transfer for transfer in transfers if transfer is not None]
+    if len(known) < len(blocks):  # logarithms of transfer matrices take K times as long
+        return [], None
+    ends = _combine(known)
+    if ends.dead >= 0:
+        _raise_dead_end(chain, blocks[ends.dead], ends)
+    return blocks, ends
 
 
 def best_in_blocks(
@@ -118,6 +137,18 @@ class Block(NamedTuple):
             unary[0] += _log_sums(self.into(enter), 0)
         return self.scores._replace(unary=unary)
 
+    def between(self, enter: FloatArray, leave: FloatArray) -> ChainPotentials:
+        """Return the label before the block and its own as a sequence, given what is around."""
+        unary, table = self.scores.unary, self.scores.transition_index
+        first = 1 if self.number else 0
+        unary = np.concatenate([enter[None][:first], unary])
+        unary[-1] += leave
+        if len(table) > 1:
+            table = np.concatenate([table[:first], table])
+        return self.scores._replace(
+            unary=unary, transition_index=table, offsets=np.array([0, len(unary)])
+        )
+
 
 class Ends(NamedTuple):
     """What enters the blocks of a sequence from both sides."""
@@ -143,6 +174,22 @@ def _sum_block(
         share[share == -np.inf] = 0.0  # nothing to share: the marginal is 0
         flow[block.first_table] += np.exp(into - share) * unary[0]
     return flow
+
+
+def _entropy_of_block(chain: Structure, block: Block, ends: Ends) -> float:
+    """Return the entropy of the labels of a block but the last, and of that before it.
+
+    Given the label that comes next. Of the last block, with that of the last label.
+    """
+    leave = ends.leave[block.number]
+    whole = float(chain.entropy(block.between(ends.enter[block.number], leave))[0])
+    if block.number == len(ends.leave) - 1:
+        return whole
+    below = ends.enter[block.number + 1] + leave
+    below -= below.max()
+    shares = np.exp(below)
+    lost = shares[shares > 0.0] @ below[shares > 0.0] / shares.sum()
+    return whole - float(np.log(shares.sum()) - lost)
 
 
 def _raise_dead_end(chain: Structure, block: Block, ends: Ends) -> None:

@@ -50,6 +50,9 @@ def test_blocks_give_the_sums_of_the_whole(seed, length, size, scale, tables, fo
         seed, [length], size, shared_tables=tables, scale=scale, forbidden=forbidden
     )
     assert_same(scores, weight, atol=1e-9 if scale > 100 else 1e-11)
+    with ThreadMap(2) as threads:
+        entropy = with_threads(Chain(), threads).entropy(scores)
+    np.testing.assert_allclose(entropy, Chain().entropy(scores), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("length", [BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 1, 3 * BLOCK - 1])

@@ -100,7 +100,7 @@ def chain_entropy(
     scores: ChainScores,
     exponentials: ChainExponentials,
     losses: FloatArray,  # (M, K, K) - factor log factor
-    workspace: ChainWorkspace,  # of which the messages are not used
+    workspace: ChainWorkspace,  # a row, and one for each token of a window; no messages
     rooms: FloatArray,  # (4, K)
     entropy: FloatArray,  # (S,) out
     status: IntArray,  # (S,) out: the entropy of a sequence is only valid where it is OK
@@ -114,26 +114,29 @@ def chain_entropy(
     factor(i, j)) + alpha_t(j) (log norm_{t-1} - log node_t(j))``. What is added at a token is of
     the size of its scores, whatever the length.
     """
-    alpha, index = workspace.alpha, scores.transition_index
-    stride = min(index.shape[0] - 1, 1)
+    alpha, norm, index = workspace.alpha, workspace.norm, scores.transition_index
+    window, stride = alpha.shape[0] - 1, min(index.shape[0] - 1, 1)
     for s in range(status.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
         status[s], entropy[s] = OK, 0.0
-        if begin < end:
-            status[s] = forward(scores, exponentials, Run(begin, end, 0), begin, end, workspace)
-        if begin == end or status[s] != OK:
-            continue
         for j in range(alpha.shape[1]):
             rooms[0, j], rooms[1, j] = 0.0, 0.0
-        _weigh(scores, exponentials, begin, 1.0, alpha, 0, rooms, 2)
-        for t in range(begin + 1, end):
-            m, row, to = index[t * stride], t - begin, 2 + (t - begin) % 2
-            product(rooms, 5 - to, exponentials.factor, m, rooms, 0)
-            product(alpha, row - 1, losses, m, rooms, 1)
-            scale = 1.0 / workspace.norm[t - 1]
-            _weigh(scores, exponentials, t, scale, alpha, row, rooms, to)
-        last, whole = 2 + (end - 1 - begin) % 2, 0.0
-        for j in range(alpha.shape[1]):
-            whole += rooms[last, j]
-        norm = workspace.norm[end - 1]
-        entropy[s] = whole / norm + math.log(norm)
+        for low in range(begin, end, window):
+            for j in range(alpha.shape[1] if low > begin else 0):
+                alpha[0, j] = alpha[window, j]
+            high, run = min(low + window, end), Run(begin, end, 1 - (low - begin))
+            status[s] = forward(scores, exponentials, run, low, high, workspace)
+            for t in range(low, high if status[s] == OK else low):
+                m, row, to, scale = index[t * stride], 1 + t - low, 2 + (t - begin) % 2, 1.0
+                if t > begin:
+                    scale = 1.0 / norm[t - 1]
+                    product(rooms, 5 - to, exponentials.factor, m, rooms, 0)
+                    product(alpha, row - 1, losses, m, rooms, 1)
+                _weigh(scores, exponentials, t, scale, alpha, row, rooms, to)
+            if status[s] != OK:
+                break
+        if begin < end and status[s] == OK:
+            whole = 0.0
+            for j in range(alpha.shape[1]):
+                whole += rooms[2 + (end - 1 - begin) % 2, j]
+            entropy[s] = whole / norm[end - 1] + math.log(norm[end - 1])
