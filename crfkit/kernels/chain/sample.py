@@ -23,17 +23,20 @@ def drawn_with_rest(weights: FloatArray, row: int, uniform: float) -> tuple[int,
 
     And which share of that weight, from 0 to 1, was needed.
     """
-    total = 0.0
+    total, below, before, column = 0.0, 0.0, 0.0, 0
     for k in range(weights.shape[1]):
         total += weights[row, k]
-    target, below, last, rest = uniform * total, 0.0, 0, 0.0
-    for k in range(weights.shape[1]):
-        if weights[row, k] > 0.0:
-            last, rest = k, (target - below) / weights[row, k]
-            if target < below + weights[row, k]:
-                break
+    target = uniform * total
+    for k in range(weights.shape[1]):  # without branches, which are hard to foresee
         below += weights[row, k]
-    return last, rest
+        column += 1 if below <= target else 0
+        before = below if below <= target else before
+    if column == weights.shape[1]:  # in another order of rounding
+        column -= 1
+        while weights[row, column] == 0.0 and column > 0:
+            column -= 1
+        return column, 1.0
+    return column, (target - before) / weights[row, column]
 
 
 @part
@@ -63,10 +66,11 @@ def chain_sample(
         status[s] = OK
         if begin < end:
             status[s] = forward(scores, exponentials, Run(begin, end, 0), begin, end, workspace)
-        for n in range(labels.shape[0] if status[s] == OK else 0):
-            for t in range(end - 1, begin - 1, -1):
-                last = t == end - 1
-                m, label = (0, 0) if last else (index[(t + 1) * stride], labels[n, t + 1])
+        for t in range(end - 1, begin - 1 if status[s] == OK else end - 1, -1):
+            last = t == end - 1
+            m = 0 if last else index[(t + 1) * stride]
+            for n in range(labels.shape[0]):  # they do not wait for each other
+                label = 0 if last else labels[n, t + 1]
                 for i in range(size):
                     follows = 1.0 if last else tables[m, label, i]
                     weights[0, i] = alpha[t - begin, i] * follows
