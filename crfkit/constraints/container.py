@@ -90,7 +90,7 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         if not isinstance(other, Constraints):
             return NotImplemented
         ours, theirs = ((each.max_states, each.time_limit) for each in (self, other))
-        return ours == theirs and list(self.rules) == list(other.rules)
+        return ours == theirs and self.of(self) == self.of(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -101,7 +101,7 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         Labels are strings or numbers; a set is ``{"any_of": [...]}``, `UNLABELED` is null. Where
         `max_states` or `time_limit` are no defaults, the list is `rules` of an object with these.
         """
-        items = [json.dumps(_written(rule), ensure_ascii=False) for rule in self.rules]
+        items = [json.dumps(_written(rule), ensure_ascii=False) for rule in self.of(self)]
         rules = "[\n  " + ",\n  ".join(items) + "\n]" if items else "[]"
         pairs = zip(Budget._fields, (self.max_states, self.time_limit), Budget(), strict=True)
         others = [

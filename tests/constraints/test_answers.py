@@ -4,9 +4,10 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.special import entr
 
 from crfkit import UNLABELED, CRFClassifier, SemiMarkovCRF, SequenceVectorizer, _parallel
-from crfkit.constraints import AllowedAt, AllowedWith, Ends, Known, Steps, TagScheme
+from crfkit.constraints import AllowedAt, AllowedWith, Count, Ends, Known, Steps, TagScheme
 from crfkit.data import Forest
 from crfkit.metrics import illegal_tags, spans_from_tags
 from crfkit.potentials import chain_blocks
@@ -148,7 +149,13 @@ def known_spans(rng, X):
     return Known(spans), keeps
 
 
-RULES = [tag_scheme, steps, steps_of_types, ends, allowed_at, allowed_with, known_labels,
+def count(rng, X):
+    least, most = int(rng.integers(2)), int(rng.integers(1, 3))
+    rule = Count("A", at_least=least, at_most=most)
+    return rule, lambda s, y: least <= sum(span[2] == "A" for span in spans_of(y)) <= most
+
+
+RULES = [count, tag_scheme, steps, steps_of_types, ends, allowed_at, allowed_with, known_labels,
          known_spans]  # fmt: skip
 
 
@@ -171,15 +178,16 @@ def drawn(rng, X, rules):
 
 def check(model, data, rules, keeps, listed):
     """Compare what a model says under rules, given its labelings and shares of each sequence."""
-    found, legal = [], []
-    for s, (labelings, shares) in enumerate(listed):
-        kept = np.array([keeps(s, y) for y in labelings])
-        if not kept.any():
-            with pytest.raises(ValueError, match=f"sequence {s}: no labeling keeps to"):
-                model.predict(data, constraints=rules)
-            return 0
-        found.append(np.where(kept, shares, 0.0) / shares[kept].sum())
-        legal.append(kept)
+    kept = [np.array([keeps(s, y) for y in labelings]) for s, (labelings, _) in enumerate(listed)]
+    dead = [str(s) for s, legal in enumerate(kept) if not legal.any()]
+    if dead:
+        with pytest.raises(ValueError, match=f"sequence ({'|'.join(dead)}): no labeling keeps to"):
+            model.predict(data, constraints=rules)
+        return 0
+    found = [
+        np.where(legal, shares, 0.0) / shares[legal].sum()
+        for legal, (_, shares) in zip(kept, listed, strict=True)
+    ]
     proba = model.predict_proba(data, constraints=rules)
     best = model.predict(data, constraints=rules)
     classes, rng = model.classes_.tolist(), np.random.default_rng(0)
@@ -194,7 +202,34 @@ def check(model, data, rules, keeps, listed):
             expected[np.arange(len(labels)), [classes.index(label) for label in labels]] += share
         np.testing.assert_allclose(proba[s], expected, atol=1e-11)
         assert np.exp(logs[s]) == pytest.approx(shares[asked[s]], abs=1e-12)
+    check_lists(model, data, rules, [labelings for labelings, _ in listed], found)
     return 1
+
+
+def check_lists(model, data, rules, listed, found):
+    """Compare what a model says of several labelings, given the shares of all."""
+    ranked = model.predict_n_best(data, 3, constraints=rules)
+    samples = model.sample(data, 4, random_state=0, constraints=rules)
+    entropy = model.entropy(data, constraints=rules)
+    certain = model.confidence(data, constraints=rules)
+    for s, (labelings, shares) in enumerate(zip(listed, found, strict=True)):
+        top = np.sort(shares[shares > 0.0])[::-1][:3]
+        np.testing.assert_allclose([one.probability for one in ranked[s]], top, rtol=1e-9)
+        for one in ranked[s]:
+            share = shares[labelings.index(one.labels)]
+            assert one.probability == pytest.approx(share, rel=1e-9)
+        assert all(shares[labelings.index(labels)] > 0.0 for labels in samples[s])
+        assert entropy[s] == pytest.approx(entr(shares).sum(), rel=1e-9, abs=1e-12)
+        assert certain[s] == pytest.approx(shares.max(), rel=1e-9)
+    if data.topology is None:
+        asked = [[(0, 1, "A"), (0, 2, "B"), (1, 2, "A")][: len(each[0])] for each in listed]
+        asked = [[span for span in spans if span[1] <= len(each[0])]
+                 for spans, each in zip(asked, listed, strict=True)]  # fmt: skip
+        proba = model.predict_span_proba(data, asked, constraints=rules)
+        for s, (labelings, shares) in enumerate(zip(listed, found, strict=True)):
+            spans = [set(spans_of(labels)) for labels in labelings]
+            theirs = [shares[[span in each for each in spans]].sum() for span in asked[s]]
+            np.testing.assert_allclose(proba[s], theirs, atol=1e-11)
 
 
 def all_labelings(model, data):
