@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from crfkit.io import (
@@ -55,8 +55,19 @@ class DataFormat(abc.ABC):
         """Yield tokens of sequences, of `width` columns if known, and what `tagged` prints."""
 
     @abc.abstractmethod
-    def tagged(self, sequence: Any, columns: Sequence[Sequence[str]]) -> list[str]:
-        """Return the lines of a sequence with its labels, and with what follows them."""
+    def tagged(
+        self, sequence: Any, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
+    ) -> list[str]:
+        """Return the lines of a sequence: notes on it, its labels, and what follows them."""
+
+    def text(self, tokens: Sequence[Any]) -> str:
+        """Return the text of tokens, as far as it is known."""
+        return " ".join(token[0] for token in tokens) if self.has_columns else ""
+
+
+def note_line(notes: Mapping[str, str]) -> list[str]:
+    """Return the line of notes on a sequence, if there are any."""
+    return ["# " + " ".join(notes.values())] if notes else []
 
 
 class ColumnFormat(DataFormat):
@@ -104,9 +115,12 @@ class ColumnFormat(DataFormat):
                 )
             yield rows, lines
 
-    def tagged(self, sequence: list[str], columns: Sequence[Sequence[str]]) -> list[str]:
+    def tagged(
+        self, sequence: list[str], columns: Sequence[Sequence[str]], notes: Mapping[str, str]
+    ) -> list[str]:
         """Return the lines with further columns."""
-        return [(self.sep or " ").join(cells) for cells in zip(sequence, *columns, strict=True)]
+        lines = [(self.sep or " ").join(cells) for cells in zip(sequence, *columns, strict=True)]
+        return note_line(notes) + lines
 
 
 def _wrong_width(found: int, wanted: str) -> ValueError:
@@ -138,7 +152,9 @@ class ConlluFormat(DataFormat):
         for sentence in iter_conllu(source, encoding=self.encoding):
             yield [tuple(word.text(name) for name in fields) for word in sentence.words], sentence
 
-    def tagged(self, sequence: ConlluSentence, columns: Sequence[Sequence[str]]) -> list[str]:
+    def tagged(
+        self, sequence: ConlluSentence, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
+    ) -> list[str]:
         """Return all lines of the sentence with the label in its field, a second column in MISC."""
         cells, rows = zip(*columns, strict=True), []
         for row in sequence.rows:
@@ -149,7 +165,8 @@ class ConlluFormat(DataFormat):
                     filled["misc"] = row.misc | {_PROBABILITY: probability[0]}
                 row = row._replace(**filled)
             rows.append(row)
-        return sentence_lines(ConlluSentence(rows, sequence.comments))
+        added = [f"{name} = {value}" for name, value in notes.items()]
+        return sentence_lines(ConlluSentence(rows, sequence.comments + added))
 
 
 class CRFsuiteFormat(DataFormat):
@@ -172,9 +189,12 @@ class CRFsuiteFormat(DataFormat):
         for sequence in iter_crfsuite_text(source, encoding=self.encoding):
             yield sequence.attributes, None
 
-    def tagged(self, sequence: None, columns: Sequence[Sequence[str]]) -> list[str]:
-        """Return the labels, and what follows them."""
-        return ["\t".join(cells) for cells in zip(*columns, strict=True)]
+    def tagged(
+        self, sequence: None, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
+    ) -> list[str]:
+        """Return the labels, and what follows them; notes as CRFsuite has them."""
+        lines = [f"@{name}\t{value}" for name, value in notes.items()]
+        return lines + ["\t".join(cells) for cells in zip(*columns, strict=True)]
 
 
 FORMATS: dict[str, type[DataFormat]] = {
