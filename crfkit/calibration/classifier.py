@@ -30,7 +30,7 @@ from crfkit.calibration.held_out import (
 from crfkit.calibration.isotonic import Isotonic
 from crfkit.calibration.temperature import Temperature
 from crfkit.data import LabelSequences
-from crfkit.estimators import CRFClassifier, _labelings, _questions, _samples, _spans
+from crfkit.estimators import CRFClassifier, _bounds, _labelings, _questions, _samples, _spans
 from crfkit.estimators._spans import plain_codes
 from crfkit.metrics.confidence import LEVELS, last_step
 from crfkit.persistence import SaveMixin, register
@@ -140,6 +140,7 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
     save = SaveMixin.save
     predict_marginals = _questions.predict_marginals
     predict_spans = _passed_on(_spans.predict_spans, of_probabilities=False)
+    predict_with_bounds = _passed_on(_bounds.predict_with_bounds, of_probabilities=False)
     sequence_log_proba = _passed_on(_questions.sequence_log_proba)
     predict_n_best = _passed_on(_labelings.predict_n_best)
     predict_span_proba = _passed_on(_spans.predict_span_proba)

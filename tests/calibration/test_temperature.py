@@ -46,9 +46,9 @@ def loss(model, temperature, X=X_NEW, y=Y_NEW, weight=None):
 def test_the_temperature_is_that_of_the_largest_likelihood(kind, request):
     model = request.getfixturevalue(kind)
     found = calibrated(model).temperature_
-    grid = np.geomspace(0.2, 5.0, 61)
+    grid = np.geomspace(0.4, 2.5, 19)
     best = grid[np.argmin([loss(model, t) for t in grid])]
-    assert best / 1.06 < found < best * 1.06
+    assert best / 1.11 < found < best * 1.11
     here = loss(model, found)
     assert here < min(loss(model, found * 1.01), loss(model, found / 1.01))
 
