@@ -213,12 +213,6 @@ def test_what_the_model_cannot_have_has_the_probability_0(model):
         model.predict_span_proba([X[1]], [[(2, 5, "PER")]])
 
 
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan"), "0.5", True])
-def test_a_threshold_is_a_probability_above_0(model, threshold):
-    with pytest.raises((TypeError, ValueError), match="threshold="):
-        model.likely_spans(SHORT, threshold=threshold)
-
-
 def test_no_sequences_have_no_segments(model):
     assert model.predict_spans([]) == [] == model.likely_spans([])
     assert model.predict_span_proba([]) == []

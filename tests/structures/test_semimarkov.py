@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
-from crfkit.labels.reading import read_segment_codes
 from crfkit.structures import (
     Chain,
     ChainPotentials,
@@ -622,35 +621,6 @@ def test_scores_of_a_chain_are_refused():
     scores = ChainPotentials.of(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
     with pytest.raises(ValueError, match="SemiMarkov reads SegmentPotentials, not ChainPotentials"):
         SEGMENTS.argmax(scores)
-
-
-def enumerated_spans(scores, s):
-    """The probability of each segment (first, after the last, label) of a sequence."""
-    log_z, _ = enumerated_segments(scores, np.ones(len(scores.offsets) - 1))
-    found = {}
-    for path, score in all_segmentations(scores, s):
-        for segment in path:
-            found[segment] = found.get(segment, 0.0) + np.exp(score - log_z[s])
-    return found
-
-
-@settings(max_examples=40)
-@given(segment_scores((0.1, 1.0, 50.0, 1e4)))
-def test_span_probabilities_are_those_of_enumeration(scores):
-    size = scores.pair.shape[1]
-    reading = read_segment_codes(range(size))
-    for s, (begin, end) in enumerate(sequences(scores)):
-        found = enumerated_spans(scores, s)
-        asked = [(i, j) for i in range(end - begin) for j in range(i + 1, end - begin + 1)] * 2
-        if not asked:
-            continue
-        for k in range(size):
-            expected = [found.get((i, j, k), 0.0) for i, j in asked]
-            spans = *(begin + np.array(asked).T), np.full(len(asked), k)
-            proba = SEGMENTS.span_probabilities(scores, reading, *spans)
-            np.testing.assert_allclose(proba, expected, atol=1e-9)
-    none = np.zeros(0, np.int64)
-    assert SEGMENTS.span_probabilities(scores, reading, none, none, none).shape == (0,)
 
 
 def test_a_row_of_a_segment_that_is_too_long_is_never_used():
