@@ -136,7 +136,7 @@ class JointAutomata:
             f"all rules, which has up to 2**{size:.0f} states; with labels, more than "
             f"max_states={most} can be reached. The rules are {', '.join(rules[:8])}"
             f"{', ...' if len(rules) > 8 else ''}. Leave some of them out, ask predict for the "
-            "best labels only, or raise max_states of Constraints."
+            "best labels only (decoding='viterbi'), or raise max_states of Constraints."
         )
 
 
