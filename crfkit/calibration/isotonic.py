@@ -95,7 +95,7 @@ class Isotonic(Calibration):
         return self.sequences(found)
 
     def _check_state(self) -> None:
-        functions = [*self.labels, self.spans, self.sequences]
+        functions = [*self.labels, self.spans, self.sequences] if type(self.labels) is list else []
         if set(map(type, functions)) != {RisingFunction}:
             raise ValueError("a calibration holds what is no function")
 

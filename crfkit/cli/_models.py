@@ -98,12 +98,28 @@ def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
             about = describe(source)
             stream.seek(0)
             model = load(source, allow=allow)
-        *before, last = model if isinstance(model, Pipeline) else [model]
+        *before, last = _steps(path, model)
         crf = _classifier(path, last)
         own = getattr(crf, "vectorizer_", None)
         if own is not None and not isinstance(own, SequenceVectorizer):
             before.append(own)
         return OpenedModel(make_pipeline(*before) if before else None, crf, about, size)
+
+
+def _steps(path: str, model: Any) -> list[Any]:
+    """Return the steps of a model; of a calibrated one, the model that answers all questions."""
+    if isinstance(model, Pipeline):
+        *before, last = model
+        return [*before, *_steps(path, last)]
+    calibration = getattr(model, "calibration_", None)
+    if calibration is None:
+        return [model]
+    if not calibration.answers_all:
+        raise ValueError(
+            f"{path} holds a {type(model).__name__} with method={model.method!r}, which the "
+            "command line cannot ask: fit it with method='temperature', or save its `estimator_`."
+        )
+    return _steps(path, model.estimator_)
 
 
 def _seekable(file: IO[bytes], path: str) -> IO[bytes]:

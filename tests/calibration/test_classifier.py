@@ -21,6 +21,8 @@ from crfkit import (
 )
 from crfkit.calibration.isotonic import Isotonic, RisingFunction
 from crfkit.calibration.temperature import Temperature
+from crfkit.cli._common import CommandError
+from crfkit.cli._models import open_model
 from crfkit.compat import sklearn_crfsuite
 from crfkit.metrics import get_scorer
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -110,6 +112,22 @@ def test_models_are_saved_and_copied(method):
     with pytest.raises(NotFittedError):
         again.predict(X)
     assert same(again.fit(X, Y), model)
+
+
+def test_the_command_line_opens_calibrated_models(tmp_path):
+    features = TemplateFeatures(["w"], columns=["w"])
+    model = CalibratedSequenceClassifier(CRFClassifier(features=features), cv=2).fit(WORDS, Y)
+    path = str(tmp_path / "model.crfkit")
+    model.save(path)
+    opened = open_model(path)
+    assert opened.crf.predict(opened.pack(WORDS)) == model.predict(WORDS)
+    pipeline = make_pipeline(SequenceVectorizer(), CRFClassifier(c2=0.3))
+    crfkit.save(CalibratedSequenceClassifier(pipeline, cv=2).fit(X, Y), path)
+    opened = open_model(path)
+    assert type(opened.crf) is CRFClassifier and opened.features is not None
+    crfkit.save(CalibratedSequenceClassifier(method="isotonic", cv=2).fit(X, Y), path)
+    with pytest.raises(CommandError, match="method='isotonic', which the command line cannot ask"):
+        open_model(path)
 
 
 def test_files_whose_numbers_do_not_fit_are_refused():
