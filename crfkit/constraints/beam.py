@@ -2,72 +2,66 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, IntArray
 from crfkit.constraints.joint import JointAutomata
 from crfkit.structures.lattice import Lattice
 
-# Prefixes that are kept at each node of a graph.
-WIDTH = 8
+# Prefixes that are kept at each node of a graph, and the best ones that are looked at for them.
+WIDTH, TRIED = 8, 48
 
 
-class Prefixes(NamedTuple):
-    """Prefixes that end at a node, the best ones first, and the states of automata after them."""
+class Beam:
+    """Prefixes of paths through a graph: at each node, some of the largest scores.
 
-    score: FloatArray  # (n,)
-    states: IntArray  # (n, A)
-    arc: IntArray  # (n,) the last arc of each
-    rank: IntArray  # (n,) which prefix of the node before it is longer than
+    Those of a node differ in the states of the automata that have read them.
+    """
 
+    def __init__(self, lattice: Lattice, automata: JointAutomata) -> None:
+        self._lattice, self._automata = lattice, automata
+        count = lattice.n_nodes
+        self._score = np.full((count, WIDTH), -np.inf)
+        self._states = np.zeros((count, WIDTH, len(automata)), np.int64)
+        self._arc = np.zeros((count, WIDTH), np.int64)  # the last one of each prefix
+        self._rank = np.zeros((count, WIDTH), np.int64)  # of the prefix that it is longer than
+        self._score[0, 0] = 0.0
+        self._ends = np.searchsorted(lattice.target, np.arange(count + 1)).tolist()
 
-def beam(lattice: Lattice, automata: JointAutomata, length: int) -> CodeArray | None:
-    """Return the codes of a labeling that all automata accept, (T,); None if none is found."""
-    none = np.zeros(1, np.int64)
-    start = Prefixes(np.zeros(1), np.zeros((1, len(automata)), np.int64), none, none)
-    ends = np.searchsorted(lattice.target, np.arange(lattice.n_nodes + 1))
-    at_nodes = [start]
-    for node in range(1, lattice.n_nodes):
-        arcs = np.arange(ends[node], ends[node + 1])
-        at_nodes.append(_extended(lattice, automata, at_nodes, arcs))
-    final = at_nodes[-1]
-    accepted = np.flatnonzero(automata.accepting(final.states))
-    if not len(accepted):
-        return None
-    node, rank, path = lattice.n_nodes - 1, int(accepted[0]), []
-    while node:
-        prefixes = at_nodes[node]
-        arc, rank = int(prefixes.arc[rank]), int(prefixes.rank[rank])
-        path.append(arc)
-        node = int(lattice.source[arc])
-    return lattice.codes(np.array(path[::-1]), length)
+    def search(self, length: int) -> CodeArray | None:
+        """Return the codes of a labeling that all automata accept, (T,); None if none is found."""
+        for node in range(1, self._lattice.n_nodes):
+            self._extend(node, np.arange(self._ends[node], self._ends[node + 1]))
+        accepted = self._automata.accepting(self._states[-1]) & (self._score[-1] > -np.inf)
+        ranks = np.flatnonzero(accepted)
+        if not len(ranks):
+            return None
+        node, rank, path = self._lattice.n_nodes - 1, int(ranks[0]), []
+        while node:
+            path.append(int(self._arc[node, rank]))
+            node, rank = int(self._lattice.source[path[-1]]), int(self._rank[node, rank])
+        return self._lattice.codes(np.array(path[::-1]), length)
 
-
-def _extended(
-    lattice: Lattice, automata: JointAutomata, at_nodes: list[Prefixes], arcs: IntArray
-) -> Prefixes:
-    """Return the best prefixes that end with some arcs, all to one node."""
-    sources = [at_nodes[node] for node in lattice.source[arcs].tolist()]
-    counts = np.array([len(each.score) for each in sources], np.int64)
-    arc = np.repeat(arcs, counts)
-    rank = np.arange(len(arc)) - np.repeat(np.cumsum(counts) - counts, counts)
-    empty = np.zeros((0, len(automata)), np.int64)
-    states = np.concatenate([empty, *(each.states for each in sources)])
-    score = np.concatenate([np.zeros(0), *(each.score for each in sources)]) + lattice.score[arc]
-    reading = lattice.token[arc] >= 0
-    if reading.any():
-        states = automata.after(states, lattice.before[arc], lattice.code[arc])
-    order = np.argsort(-score, kind="stable")
-    order = order[(states[order] >= 0).all(axis=1)]
-    kept = order[_first_ones(states[order])][:WIDTH]
-    return Prefixes(score[kept], states[kept], arc[kept], rank[kept])
-
-
-def _first_ones(rows: IntArray) -> BoolArray:
-    """Return which rows are not the same as one before."""
-    first = np.zeros(len(rows), bool)
-    if len(rows):
-        first[np.unique(rows, axis=0, return_index=True)[1]] = True
-    return first
+    def _extend(self, node: int, arcs: IntArray) -> None:
+        """Find the best prefixes that end with some arcs, all to one node."""
+        lattice = self._lattice
+        scores = (self._score[lattice.source[arcs]] + lattice.score[arcs, None]).ravel()
+        tried = np.argsort(-scores, kind="stable")[:TRIED]
+        tried = tried[scores[tried] > -np.inf]
+        arc, rank = arcs[tried // WIDTH], tried % WIDTH
+        states = self._states[lattice.source[arc], rank]
+        if len(arc) and lattice.token[arc[0]] >= 0:
+            states = self._automata.after(states, lattice.before[arc], lattice.code[arc])
+        kept: list[int] = []
+        known: set[bytes] = set()
+        for place in np.flatnonzero((states >= 0).all(axis=1)).tolist():
+            key = states[place].tobytes()
+            if key not in known:
+                known.add(key)
+                kept.append(place)
+                if len(kept) == WIDTH:
+                    break
+        count = len(kept)
+        self._score[node, :count] = scores[tried[kept]]
+        self._states[node, :count] = states[kept]
+        self._arc[node, :count], self._rank[node, :count] = arc[kept], rank[kept]

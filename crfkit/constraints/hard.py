@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import CodeArray, Potentials
-from crfkit.constraints.beam import beam
+from crfkit.constraints.beam import Beam
 from crfkit.constraints.incumbent import Incumbent
 from crfkit.constraints.integer import solve
 from crfkit.constraints.joint import JointAutomata
@@ -27,17 +27,14 @@ def search_hard(
     parts may have a score above the best known one.
     """
     best = Incumbent(structure, one, automata)
-    lattice = structure.lattice(one)
-    found = beam(lattice, automata, len(one.unary))
+    found = Beam(structure.lattice(one), automata).search(len(one.unary))
     if found is not None:
         best.offer(found)
     best.limit(float(structure.argmax(one)[1][0]))
     relaxation = _relax(structure, one, automata, set(active), best)
     if best.codes is not None and best.is_optimal:
         return best.codes, best, True
-    shares = [] if relaxation is None else relaxation.shares
-    values = [] if relaxation is None else relaxation.values
-    solve(structure, one, automata, best, list(zip(shares, values, strict=True)))
+    solve(structure, one, automata, best, [] if relaxation is None else relaxation.shares)
     if best.codes is None:
         if best.bound == -np.inf:
             raise NoPathError(one.first, len(one.unary) - 1)

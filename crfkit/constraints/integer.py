@@ -9,14 +9,18 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit.constraints.automata import copied_codes
 from crfkit.constraints.base import Automaton
 from crfkit.constraints.incumbent import Incumbent, tolerance
 from crfkit.constraints.joint import JointAutomata
+from crfkit.constraints.relaxation import Share
 from crfkit.structures import Structure
 from crfkit.structures.lattice import Lattice
 
 # What HiGHS leaves of the difference between the best value and its bound where it is done.
 PRECISION = 2e-6
+# Arcs of a graph over copies of labels at most, and more codes than there are.
+MOST_ARCS, KEYS = 3_000_000, 1 << 20
 # Its status where the time was up, or no labeling keeps the rules.
 TIME_IS_UP, INFEASIBLE = 1, 2
 
@@ -26,24 +30,22 @@ def solve(
     one: Potentials,
     automata: JointAutomata,
     best: Incumbent,
-    shares: list[tuple[Potentials, float]],
+    shares: list[Share],
 ) -> None:
     """Find the best labeling of the only sequence, or one and a bound (Roth and Yih 2005).
 
     Labelings are flows of 1 from the first to the last node of a graph. Each automaton is a flow
     through its states, which at each token takes the symbol that the labeling has there: only the
     former need be integers. Arcs are left out where no labeling that has them is better than the
-    one that is known, by the scores of all, and by those of `shares`: scores that add up to the
-    same, and the largest ones of labelings that keep some rules with these.
+    one that is known: by the scores of all, and by those of `shares`.
     """
     lattice = structure.lattice(one)
     bound = _through(lattice)
     if shares:
-        each = [np.minimum(_through(structure.lattice(part)), top) for part, top in shares]
+        each = [_bound_of_share(structure, share, lattice) for share in shares]
         bound = np.minimum(bound, sum(each, np.zeros(len(bound))))
     # Of the known labeling, arcs are left out as well, but not those of a better one.
-    kept = np.flatnonzero(bound >= best.value - tolerance(best.value))
-    lattice = lattice.taken(kept)
+    lattice = lattice.taken(np.flatnonzero(bound >= best.value - tolerance(best.value)))
     program = _Program(lattice, automata.automata, len(one.unary))
     result = program.solve(automata.budget.time_limit)
     if result.x is not None:
@@ -55,6 +57,36 @@ def solve(
         if result.status == 0 and dual - best.value <= PRECISION * max(1.0, program.unit):
             dual = best.value
         best.limit(dual)
+
+
+def _bound_of_share(structure: Structure[Any], share: Share, lattice: Lattice) -> FloatArray:
+    """Return bounds of a share of the scores of labelings that have an arc, for all arcs.
+
+    The largest score that automata accept with it, where the graph over copies is not too large.
+    """
+    length, count = len(share.scores.unary), len(share.copies.label)
+    if max(len(share.copies.source) * length, count**2) > MOST_ARCS:
+        return np.minimum(_through(structure.lattice(share.scores)), share.value)
+    copied, wide = structure.with_copies(share.scores, share.copies)
+    codes: IntArray = copied_codes(share.copies, share.scores).astype(np.int64)
+    of_copies = copied.lattice(wide)
+    reading = np.flatnonzero(of_copies.token >= 0)
+    before = np.append(codes, share.scores.n_codes)[of_copies.before[reading]]
+    keys = _keys(of_copies.token[reading], before, codes[of_copies.code[reading]])
+    best = np.full(len(lattice.token), share.value)
+    own = np.flatnonzero(lattice.token >= 0)
+    known = _keys(lattice.token[own], lattice.before[own], lattice.code[own])
+    order = np.argsort(known)
+    top = np.full(len(own), -np.inf)
+    places = order[np.searchsorted(known[order], keys)]
+    np.maximum.at(top, places, _through(of_copies)[reading])
+    best[own] = top
+    return best
+
+
+def _keys(token: IntArray, before: IntArray, code: IntArray) -> IntArray:
+    """Return a number for each code at a token, after a code."""
+    return (token * KEYS + before) * KEYS + code
 
 
 def _through(lattice: Lattice) -> FloatArray:

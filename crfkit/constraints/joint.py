@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -83,18 +84,21 @@ class JointAutomata:
 
     def after(self, states: IntArray, before: IntArray, code: IntArray) -> IntArray:
         """Return the states of all automata, (n, A), after codes that follow codes, (n,)."""
-        read = [each.symbols[before, code] for each in self.automata]
-        ahead = [
-            np.where(now >= 0, each.step[now, symbol], -1)
-            for each, now, symbol in zip(self.automata, states.T, read, strict=True)
-        ]
-        return np.column_stack(ahead)
+        each = np.arange(len(self))
+        read = self._symbols[each, before[:, None], code[:, None]]
+        found: IntArray = np.where(states >= 0, self._tables.step[each, states, read], -1)
+        return found
 
     def accepting(self, states: IntArray) -> BoolArray:
         """Return whether all automata accept what leads to their states, (n, A)."""
-        each = [a.accepts[now] for a, now in zip(self.automata, states.T, strict=True)]
-        found: BoolArray = np.all(each, axis=0)
+        accepts = self._tables.accepts[np.arange(len(self)), states]
+        found: BoolArray = np.logical_and.reduce(accepts, axis=1)
         return found
+
+    @cached_property
+    def _symbols(self) -> IntArray:
+        """The symbols of all automata, (A, C + 1, C)."""
+        return np.stack([each.symbols for each in self.automata])
 
     def copies(
         self, which: tuple[int, ...], potentials: Potentials, best: bool = False

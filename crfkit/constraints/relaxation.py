@@ -15,7 +15,7 @@ from crfkit.structures import Structure
 from crfkit.structures.copies import LabelCopies
 
 # Steps along subgradients, and such that may pass without a better bound before they get shorter.
-ITERATIONS, PATIENCE = 200, 8
+ITERATIONS, PATIENCE = 500, 8
 
 
 class Part(NamedTuple):
@@ -23,6 +23,14 @@ class Part(NamedTuple):
 
     copies: LabelCopies
     codes: CodeArray
+
+
+class Share(NamedTuple):
+    """Scores of a group, which add up to those of the sequence over all groups."""
+
+    scores: Potentials
+    copies: LabelCopies  # for its automata
+    value: float  # the largest score of the labelings that these accept
 
 
 class Relaxation:
@@ -36,10 +44,8 @@ class Relaxation:
 
     Attributes
     ----------
-    shares : list of Potentials
-        The scores of each group, multipliers added, that made the bound low.
-    values : list of float
-        The largest scores of the groups with these.
+    shares : list of Share
+        What each group knew when the bound was lowest.
     """
 
     def __init__(
@@ -54,8 +60,7 @@ class Relaxation:
         self._multipliers = np.zeros((share, len(one.unary), one.n_codes))
         chosen = [automata.copies(which, one, best=True) for which in groups]
         self._parts = [Part(copies, copied_codes(copies, one)) for copies in chosen]
-        self.shares: list[Potentials] = []
-        self.values: list[float] = []
+        self.shares: list[Share] = []
 
     def tighten(self, best: Incumbent) -> set[int]:
         """Lower the bound; returns the automata that reject what all groups agree on, if any."""
@@ -65,8 +70,12 @@ class Relaxation:
             bound = sum(value for _, value in found)
             if bound < lowest:
                 lowest, since = bound, 0
-                self.values = [value for _, value in found]
-                self.shares = [self._shared.plus_unary(each) for each in self._multipliers]
+                self.shares = [
+                    Share(self._shared.plus_unary(added), part.copies, value)
+                    for added, part, (_, value) in zip(
+                        self._multipliers, self._parts, found, strict=True
+                    )
+                ]
             else:
                 since += 1
             best.limit(bound)
