@@ -46,9 +46,16 @@ class Target:
     """
 
     def __init__(
-        self, data: PackedSequences, fitted: Any, space: LabelSpace, names: Names | None = None
+        self,
+        data: PackedSequences,
+        fitted: Any,
+        space: LabelSpace,
+        names: Names | None = None,
+        places: dict[str, int] | None = None,
     ) -> None:
-        self.data, self.fitted, self.space, self._names = data, fitted, space, names
+        self.data, self.fitted, self.space = data, fitted, space
+        # Of attributes; places that were found are kept, as names may be a million.
+        self._names, self._places = names, {} if places is None else places
 
     @cached_property
     def reading(self) -> LabelReading:
@@ -100,22 +107,11 @@ class Target:
 
     def of_sequence(self, s: int) -> Target:
         """Return the same for one of the sequences alone."""
-        return Target(self.data[[s]], self.fitted, self.space, self._names)
+        return Target(self.data[[s]], self.fitted, self.space, self._names, self._places)
 
     def tokens_with(self, attribute: str, rule: str) -> IntArray:
         """Return the tokens that have an attribute; ValueError if the model knows none so named."""
-        if self._names is None:
-            raise ValueError(
-                f"{rule}: the model was fitted on features without names, so {attribute!r} is not "
-                "one of them."
-            )
-        places = np.flatnonzero(name_array(self._names) == attribute)
-        if not len(places):
-            raise ValueError(
-                f"{rule}: the model has no attribute {attribute!r}: there was none in the training "
-                "data. feature_names_in_ tells which there are."
-            )
-        data, place = self.data, int(places[0])
+        data, place = self.data, self._place(attribute, rule)
         if place >= data.n_sparse:
             assert data.dense is not None
             return np.flatnonzero(data.dense[:, place - data.n_sparse])
@@ -123,6 +119,23 @@ class Target:
         if data.values is not None:
             entries = entries[data.values[entries] != 0.0]
         return np.searchsorted(data.indptr, entries, side="right") - 1
+
+    def _place(self, attribute: str, rule: str) -> int:
+        """Return the number of an attribute."""
+        if attribute not in self._places:
+            if self._names is None:
+                raise ValueError(
+                    f"{rule}: the model was fitted on features without names, so {attribute!r} is "
+                    "not one of them."
+                )
+            found = np.flatnonzero(name_array(self._names) == attribute)
+            if not len(found):
+                raise ValueError(
+                    f"{rule}: the model has no attribute {attribute!r}: there was none in the "
+                    "training data. feature_names_in_ tells which there are."
+                )
+            self._places[attribute] = int(found[0])
+        return self._places[attribute]
 
     def labels_named(self, name: Any, rule: str) -> tuple[BoolArray, bool]:
         """Return which labels, (K,), a name stands for, and whether it is that of a type of spans.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from crfkit._types import BoolArray
 from crfkit.constraints.base import Limits, LocalRule, Target
 from crfkit.labels.schemes import OUTSIDE_LABEL, allowed_transitions, get_scheme, parse_tag
 
@@ -56,12 +58,7 @@ class TagScheme(LocalRule):
         if target.of_segments:
             return
         scheme = self.found(labels) if self.scheme == "auto" else self.scheme
-        try:
-            steps, first, last = allowed_transitions(
-                labels, scheme, suffix=self.suffix, delimiter=self.delimiter
-            )
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"TagScheme: {error}") from error
+        steps, first, last = _legal(tuple(labels), scheme, self.suffix, self.delimiter)
         limits.allow_steps(steps)
         limits.allow(target.first_tokens, first)
         limits.allow(target.last_tokens, last)
@@ -86,3 +83,14 @@ class TagScheme(LocalRule):
         if "B" not in letters:
             return "IO"
         return "IOB2" if set(types) <= begun else "IOB1"
+
+
+@lru_cache(maxsize=32)
+def _legal(
+    labels: tuple[Any, ...], scheme: str, suffix: bool, delimiter: str
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Return which tags may follow which, and which may be first, and last."""
+    try:
+        return allowed_transitions(labels, scheme, suffix=suffix, delimiter=delimiter)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"TagScheme: {error}") from error

@@ -48,7 +48,8 @@ def held(self: Any, constraints: Any, data: PackedSequences) -> Compiled | None:
     """Return what answers about some data are held to; None where there is nothing."""
 
     def target() -> Target:
-        names = vars(self).get("_feature_names")
-        return Target(data, self, self._fitted_labels(), names)
+        fitted = vars(self)
+        names, places = fitted.get("_feature_names"), fitted.setdefault("_attribute_places", {})
+        return Target(data, self, self._fitted_labels(), names, places)
 
     return Constraints.compiled(target, self.constraints, constraints)

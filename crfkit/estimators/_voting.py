@@ -72,16 +72,17 @@ def check_votes(model: Any) -> None:
         raise ValueError("vote_changes_ holds what is no finite number")
 
 
-def elect(model: Any, data: PackedSequences, decoder: Any, free: bool) -> CodeArray:
-    """Return the labels that most of the weights of a fitted perceptron vote for, shape (N,).
-
-    ValueError unless they are `free` to be any.
-    """
+def check_free(free: bool) -> None:
+    """Raise ValueError unless labels that are elected one by one are free to be any."""
     if not free:
         raise ValueError(
             "averaging='vote' elects the label of each token by itself, which may not be allowed "
             "together: use averaging='average' with constraints."
         )
+
+
+def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
+    """Return the labels that most of the weights of a fitted perceptron vote for, shape (N,)."""
     changes: sp.csr_array = model.vote_changes_
     every = _all_weights(model)
     used = np.union1d(changes.indices, every.always)

@@ -33,7 +33,7 @@ from crfkit.estimators._bounds import predict_with_bounds
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
-from crfkit.estimators._voting import elect
+from crfkit.estimators._voting import check_free, elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference import DECODERS
@@ -65,7 +65,7 @@ _OF_PROBABILITIES = {
     "likely_spans": "CRFClassifier", "predict_span_proba": "CRFClassifier",
     "confidence": "CRFClassifier",
 }  # fmt: skip
-_DERIVED = ("_fitted_model", "_matching_names", "_shortcut")
+_DERIVED = ("_attribute_places", "_fitted_model", "_matching_names", "_shortcut")
 # What labels one sequence, beside the weights.
 _OF_ONE = ("_fitted_model", "vectorizer_", "classes_", "n_features_in_", "_feature_names",
            "vote_changes_", "length_scores_")  # fmt: skip
@@ -384,7 +384,8 @@ class LinearClassifier(SequenceClassifier):
         """Return the codes of tokens, shape (N,), that are predicted; see :class:`Decoder`."""
         free = constraints is None and self.constraints is None
         if "vote_changes_" in vars(self):
-            return elect(self, data, self._decoder(), free)
+            check_free(free)
+            return elect(self, data, self._decoder())
         if free and self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
             tagger, _ = self._cached(data).tagger, ThreadMap(self.n_jobs)
             codes = None if tagger is None or not tagger.takes(data) else tagger.codes(data)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from crfkit._types import FloatArray
 from crfkit.estimators import _spans
 from crfkit.estimators._views import if_segments, length_distribution
-from crfkit.estimators._voting import Ballot, check_votes
+from crfkit.estimators._voting import Ballot, check_free, check_votes
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import Segments, labels_of
 from crfkit.losses import Loss
@@ -202,6 +202,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
             shuffle=self.shuffle, search=self.search,
         )  # fmt: skip
         rule = solver.checked_update()
+        check_free(self.averaging != "vote" or self.constraints is None)
         labels = labels_of(self.structure, self.warm_start)
         for name, wrong, right in (
             ("averaging='vote'", self.averaging == "vote", "averaging='average'"),

@@ -42,11 +42,13 @@ def why_infeasible(model: FittedModel, held: Compiled | None, error: NoPathError
     if not fails(parts):  # as of scores that are added up in another order
         return None
     needed = [part.shown for part in irreducible(parts, fails)]
+    # Automata are read to the end, wherever it is that they cannot go on together.
+    past = f": none gets past position {error.position}" if held.automata is None else ""
     limits = ", by the limits of segments that the model was fitted with" * target.of_segments
     last = "Leave one of them out" if len(needed) > 1 else "Leave it out"
     return (
-        f"sequence {s}: no labeling keeps to {' and '.join(needed)}: none gets past position "
-        f"{error.position}{limits}. {last}, or the sequence."
+        f"sequence {s}: no labeling keeps to {' and '.join(needed)}{past}{limits}. {last}, or the "
+        "sequence."
     )
 
 

@@ -23,10 +23,14 @@ from crfkit.constraints import (
     RULES,
     AllowedAt,
     AllowedWith,
+    Before,
     Constraints,
+    Contiguous,
+    Count,
     Ends,
     Known,
     Limits,
+    NotTogether,
     Steps,
     TagScheme,
     Target,
@@ -252,6 +256,8 @@ def test_votes_keep_to_no_rules():
     model = StructuredPerceptron(max_iter=2, averaging="vote").fit(X, TAGS)
     with pytest.raises(ValueError, match="averaging='vote' elects the label of each token"):
         model.predict(X, constraints="IOB2")
+    with pytest.raises(ValueError, match="averaging='vote' elects the label of each token"):
+        model.set_params(constraints="IOB2").fit(X, TAGS)
 
 
 def test_a_wide_beam_keeps_to_rules():
@@ -268,6 +274,9 @@ WHY = {
                Ends(), TagScheme()),
     "spans": (Known([[], [(0, 2, "PER"), (3, 4, "LOC")], [], [], []]), Steps([("PER", "O")])),
     "steps": (Steps(allowed=[]), Ends()),
+    "order": (Contiguous(), Before("LOC", "PER"), AllowedAt({0: "PER"}), Count("LOC", at_least=1)),
+    "counts": (Count("PER"), NotTogether(["LOC", "PER"]), Known([[], [], [(0, 1, "PER")], [], []]),
+               Count("LOC", at_least=1), Count("LOC", at_most=2)),
 }  # fmt: skip
 TOLD = {
     "one": "sequence 0: no labeling keeps to AllowedAt(labels={0: ['I-PER']}) and "
@@ -278,6 +287,10 @@ TOLD = {
              "span (3, 4, 'LOC')",
     "steps": "sequence 0: no labeling keeps to Steps(allowed=[]): none gets past position 1. "
              "Leave it out, or the sequence.",
+    "order": " and ".join(["no labeling keeps to Before(first='LOC', second='PER')",
+             "AllowedAt(labels={0: 'PER'})", "Count(at_least=1, label='LOC'). Leave one of them"]),
+    "counts": " and ".join(["sequence 2: no labeling keeps to NotTogether(labels=['LOC', 'PER'])",
+              "Known of the span (0, 1, 'PER')", "Count(at_least=1, label='LOC'). Leave one of"]),
 }  # fmt: skip
 
 
