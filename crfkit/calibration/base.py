@@ -6,7 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
-from crfkit._types import FloatArray, ObjectArray
+import numpy as np
+
+from crfkit._types import FloatArray, IntArray, ObjectArray
+from crfkit.data.labels import check_sample_weight
+from crfkit.labels.sequences import token_weights
 
 
 class HeldOut(NamedTuple):
@@ -16,6 +20,15 @@ class HeldOut(NamedTuple):
     X: Any
     y: Any
     sample_weight: Any = None  # as for `fit`
+
+    def weights(self, offsets: IntArray) -> FloatArray:
+        """Return the weight of each token, (N,), all 0 where no sequence of a fold counts."""
+        if self.sample_weight is not None:
+            lengths = np.diff(offsets).astype(np.intp)
+            found = token_weights(self.sample_weight, lengths)
+            if not found.any():
+                return found
+        return check_sample_weight(self.sample_weight, offsets)
 
 
 class Calibration(ABC):

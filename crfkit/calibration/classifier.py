@@ -76,7 +76,7 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
     method : {"temperature", "isotonic"}, default="temperature"
         "temperature" divides all weights by one number, that of the largest likelihood of held-out
         labels (Guo et al. 2017): a distribution over labelings as before, that answers all
-        questions, and its best labels are the same. "isotonic" fits functions that do not fall from
+        questions. "isotonic" fits functions that do not fall from
         confidence to how often it was right (Zadrozny and Elkan 2002), for the probabilities of
         each label (divided by their sum then), for the confidence of spans and for that of
         sequences. It needs more data, mends more, and other questions of probabilities are not
@@ -111,6 +111,10 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
     the temperature, as they have no probability at any. Attributes are read once, for all folds,
     so `features` of the estimator, but nothing else of it, knows the X of the test parts; that is
     not so in a pipeline.
+
+    The labeling of the largest score stays the same. What goes by probabilities instead,
+    ``decoding="posterior"``, expected costs or spans, doubtful labels, goes by calibrated ones with
+    "temperature", and may then choose others.
 
     Of a model with constraints, probabilities are those given these, also where it is calibrated.
 
@@ -171,11 +175,11 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
         estimator = CRFClassifier() if self.estimator is None else self.estimator
         if isinstance(self.cv, str):
             check_option("cv", self.cv, ["prefit"])
+        X, y = listed(X), listed(y)
         if isinstance(self.cv, str) or isinstance(estimator, FrozenEstimator):
             final = prefitted(estimator)
             held = [asked(final, X, y, sample_weight)]
         else:
-            X, y = listed(X), listed(y)
             final = fitted_on(estimator, X, y, sample_weight)
             with ThreadMap(self.n_jobs) as threads:
                 data = X, y, sample_weight

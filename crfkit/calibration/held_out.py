@@ -82,6 +82,8 @@ def asked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> HeldOut:
     """Return what a fitted estimator can be asked of: its last step, with packed sequences."""
     model, X = last_step(estimator, X)
     data = model._pack(X)
+    if sample_weight is not None:
+        sample_weight = by_sequence(sample_weight, data.offsets)
     return HeldOut(model, data, by_sequence(y, data.offsets), sample_weight)
 
 

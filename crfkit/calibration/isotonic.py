@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from crfkit._types import CodeArray, FloatArray, ObjectArray
 from crfkit.calibration.base import Calibration, HeldOut
-from crfkit.data.labels import LabelStream, by_sequence, check_sample_weight
+from crfkit.data.labels import LabelStream, by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.metrics.confidence import JudgedConfidence, judged_confidence, labels_of_tokens
 from crfkit.persistence import register
@@ -124,7 +124,7 @@ def _tokens(held: HeldOut, classes: ObjectArray) -> tuple[FloatArray, CodeArray,
     proba[:, own] = np.concatenate([np.zeros((0, len(own))), *rows])
     y = by_sequence(most_probable(held.y), offsets)
     stream = LabelStream(labels_of_tokens(held.model, y, offsets), partial=True)
-    weight = check_sample_weight(held.sample_weight, offsets)
+    weight = held.weights(offsets)
     allowed = stream.allowed_for(classes)
     if allowed is not None:
         weight = np.where(allowed.sum(axis=1) > 1, 0.0, weight)

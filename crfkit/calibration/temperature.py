@@ -16,7 +16,7 @@ from crfkit._types import FloatArray, ObjectArray, Potentials
 from crfkit.calibration.base import Calibration, HeldOut
 from crfkit.constraints.known_segments import allowed_codes
 from crfkit.data import PackedSequences
-from crfkit.data.labels import by_sequence, check_sample_weight
+from crfkit.data.labels import by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.data.targets import Targets, Weights
 from crfkit.estimators._questions import SHARE, tokens_of
@@ -97,10 +97,10 @@ class _Likelihood(NamedTuple):
         model: Any = held.model
         data = model._pack(held.X)
         y = most_probable(by_sequence(held.y, data.offsets))
-        possible = model.sequence_log_proba(data, y) > -np.inf
-        places = np.flatnonzero(possible & (data.lengths > 0))
-        tokens = np.repeat(np.isin(np.arange(len(data)), places), data.lengths)
-        weight = check_sample_weight(held.sample_weight, data.offsets)
+        weight, sequences = held.weights(data.offsets), np.arange(len(data))
+        counted = np.bincount(np.repeat(sequences, data.lengths), weight, len(data)) > 0.0
+        kept = counted & (model.sequence_log_proba(data, y) > -np.inf)
+        places, tokens = np.flatnonzero(kept), np.repeat(kept, data.lengths)
         targets = _targets(model, y, data).take(np.flatnonzero(tokens))
         data = data[places]
         return cls(model, data, targets, weight[tokens], model._held(None, data))

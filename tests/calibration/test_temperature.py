@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 from crfkit import (
     UNLABELED,
@@ -124,6 +125,19 @@ def test_weights_count(crf, segments):
     known = [[*tags[:3], UNLABELED, UNLABELED] for tags in Y_NEW]
     found = calibrated(crf, sample_weight=tokens).temperature_
     assert found == pytest.approx(calibrated(crf, y=known).temperature_, rel=1e-7)
+
+
+@pytest.mark.parametrize("method", ["temperature", "isotonic"])
+def test_folds_in_which_nothing_counts_are_left_out(method):
+    weight = np.where(np.arange(len(X)) < 20, 0.0, 1.0)
+    model = CalibratedSequenceClassifier(CRFClassifier(c2=0.3), method=method, cv=KFold(3))
+    found = model.fit(X, Y, sample_weight=weight).calibration_
+    two = list(KFold(3).split(X))[1:]
+    again = model.set_params(cv=two).fit(X, Y, sample_weight=weight).calibration_
+    np.testing.assert_array_equal(
+        *(c.proba([np.full((1, len(model.classes_)), 0.2)]) for c in (found, again))
+    )
+    assert repr(found) == repr(again)
 
 
 def test_models_without_probabilities_get_them(crf):

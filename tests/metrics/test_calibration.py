@@ -8,7 +8,15 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from crfkit import UNLABELED, CRFClassifier, SemiMarkovCRF, SequenceVectorizer, SoftLabels
+from crfkit import (
+    UNLABELED,
+    CRFClassifier,
+    CRFClassifierCV,
+    EarlyStopping,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    SoftLabels,
+)
 from crfkit.metrics import (
     Segment,
     brier_score,
@@ -341,7 +349,7 @@ def test_scorers_of_probabilities_are_minus_their_losses(crf):
     assert np.isfinite(scorers.neg_sequence_log_loss(crf, X, [["?"] * len(y) for y in Y]))
 
 
-@pytest.mark.parametrize("name", [name for name in PROBABLE if "span" not in name])
+@pytest.mark.parametrize("name", PROBABLE)
 def test_grid_searches_take_scorers_of_probabilities(name):
     model = make_pipeline(SequenceVectorizer(), CRFClassifier())
     grid = {"crfclassifier__c2": [0.1, 1e4]}
@@ -353,6 +361,14 @@ def test_grid_searches_take_scorers_of_probabilities(name):
 
 def name_of(name):
     return pickle.loads(pickle.dumps(get_scorer(name)))
+
+
+def test_fits_are_watched_and_chosen_by_probabilities():
+    rules = EarlyStopping(scoring="neg_token_log_loss", patience=2)
+    model = CRFClassifier(early_stopping=rules).fit(X, Y, X_val=X[:2], y_val=Y[:2])
+    assert model.best_score_ == scorers.neg_token_log_loss(model, X[:2], Y[:2]) < 0
+    chosen = CRFClassifierCV(c2s=[0.1, 1e4], cv=2, scoring="neg_token_brier_score").fit(X, Y)
+    assert chosen.c2_ == 0.1
 
 
 def test_models_of_segments_are_scored_by_the_labels_of_segments():
