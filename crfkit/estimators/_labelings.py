@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -58,13 +61,33 @@ def predict_n_best(
         return found, np.minimum(found.scores - np.repeat(log_z, found.counts), 0.0)
 
     found, log_proba = _joined(self._ask(data, search, constraints=constraints))
-    places = found.offsets(data.offsets)
+    with _without_collection():
+        return _ranked(self, found, log_proba, data.offsets, as_spans)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector: it would look at many lists again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _ranked(
+    estimator: Any, found: RankedCodes, log_proba: FloatArray, offsets: IntArray, as_spans: bool
+) -> list[list[RankedLabels]]:
+    """Return what was found as records, by sequence."""
     write = segments_of if as_spans else _labels
-    unknown = [math.nan] * len(log_proba)
-    ranked = list(map(
-        RankedLabels, write(self, found.codes, places), found.scores.tolist(),
-        np.exp(log_proba).tolist() if self.has_probabilities else unknown,
-    ))  # fmt: skip
+    labels = write(estimator, found.codes, found.offsets(offsets))
+    if estimator.has_probabilities:
+        probability = np.exp(log_proba).tolist()
+    else:
+        probability = [math.nan] * len(labels)
+    ranked = list(map(RankedLabels, labels, found.scores.tolist(), probability))
     ends = np.cumsum(found.counts).tolist()
     return [ranked[begin:end] for begin, end in pairwise([0, *ends])]
 

@@ -1,16 +1,18 @@
-"""The k best paths to a node of a graph without cycles, found one after the other.
+"""The k best paths to the last node of a graph without cycles, found one after the other.
 
-The best path to a node is one of some choices: each leads from a node before, and adds a score.
-The next best path to a node is either the next best choice, or goes on from the next best path to
-the node before of a choice that was made. So a further path asks for one more path to each node
-back to where it leaves the one before, and for nothing else (Jimenez and Marzal 1999, "Computing
-the K shortest paths"; algorithm 3 of Huang and Chiang 2005). Of equal scores the lower choice comes
-first, then the order of the paths to the node before.
+The best path to a node goes by one of some choices, each of which leads from a node before. Every
+other path is like one that is listed before it, its parent, from the end back to some node; there
+it makes the next best choice, and then goes on as the best path to the node before does. How much a
+choice is worse than the one before it is all that the path loses, as the best scores of all nodes
+are known: so the next path is found among the least losses of the listed ones (Lawler 1972; the
+tree-trellis search of Soong and Huang 1991). The choices of a node are compared once: a path copies
+what others that go by the same node have found from there on.
 
-A structure gives bodies to the parts that are declared here, for its class of problems: the best
-scores of all nodes, and what choices add. A node has a row and a column; the last one, to which all
-paths of a sequence lead, is in column 0. Sums are rounded as they are written (`exact_sum`): what
-is computed again is the same.
+Of equal scores, that path comes first whose choice is lower at the last node where they differ.
+
+A structure gives bodies to the parts that are declared here, for its class of problems. A node has
+a row, less than those of nodes that follow it, and a column; the last node is in column 0. Sums are
+rounded as they are written (`exact_sum`): what is computed again is the same.
 """
 
 from __future__ import annotations
@@ -21,26 +23,40 @@ from typing import Any, NamedTuple
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.dispatch import dispatched
 from crfkit.compiler.jit import part
+from crfkit.compiler.simd import (
+    WIDTH,
+    add,
+    fill,
+    larger,
+    load,
+    load_at,
+    multiply,
+    store_at,
+    subtract,
+    where_positive,
+)
 
-# What stands for an entry: it is not known yet, or there is none.
-UNKNOWN, NONE = -1, -2
-# Entries that a further path needs at most for each node on it: two candidates, and the best path.
-ENTRIES = 3
+# Where nothing is.
+NONE = -1
 
 
 class PathLists(NamedTuple):
-    """Paths to nodes, as far as they are known, and candidates for the next: linked entries."""
+    """The paths of one sequence that are listed, and what others would lose against them."""
 
-    first: CodeArray  # (R, W) of nodes: the best path, `UNKNOWN` if nobody has asked for it
-    last: CodeArray  # (R, W) the last that is known
-    candidates: CodeArray  # (R, W) the first candidate
-    newest: CodeArray  # (R, W) the last choice that became a candidate
-    score: FloatArray  # (E,) of entries: the score, without what the node itself adds
-    choice: CodeArray  # (E,)
-    before: CodeArray  # (E,) the path to the node before; `UNKNOWN` stands for the best one
-    after: CodeArray  # (E,) of a path, the next to the same node; of a candidate, another
-    asked: CodeArray  # (R, 2) nodes that are asked for their next path
-    used: IntArray  # (1,) how many entries there are
+    column: CodeArray  # (n, R) of the node of each row, `NONE` where a path has none
+    choice: CodeArray  # (n, R) what it chooses there
+    other: CodeArray  # (n, R) the next best choice
+    loss: FloatArray  # (n, R) how much less that one scores
+    open: FloatArray  # (n, R) the same where no path has made that choice, else inf; R / 8 vectors
+    top: CodeArray  # (n,) the row from which on a path is as its parent, where it differs
+    score: FloatArray  # (n,)
+    next_row: CodeArray  # (n,) where the best of those that would differ from it does
+    next_score: FloatArray  # (n,) and its score
+    heap: CodeArray  # (n,) paths, by these scores
+    owner: CodeArray  # (R, W) of nodes: a path that goes on from there by the best choices
+    sums: FloatArray  # (C,) workspace: scores of choices, whole vectors
+    numbers: FloatArray  # (C,) 0, 1, 2, ...
+    lanes: FloatArray  # (8,) workspace
 
 
 class BestPaths(NamedTuple):
@@ -52,11 +68,10 @@ class BestPaths(NamedTuple):
 
 
 @dispatched
-def next_choice(problem: Any, row: int, column: int, below: float, after: int) -> tuple[float, int]:
-    """Return the best choice of those that come after another, and the score of its best path.
+def score_choices(problem: Any, row: int, column: int, sums: FloatArray) -> int:
+    """Write the scores of the best paths to a node by each choice; returns how many these are.
 
-    After all that score more than `below`, or as much and are no higher than `after`. The score,
-    which does not hold what the node itself adds, is ``-inf`` if there is none.
+    They do not hold what the node itself adds. Whole vectors may be written, filled with ``-inf``.
     """
     raise NotImplementedError
 
@@ -68,119 +83,219 @@ def node_before(problem: Any, row: int, column: int, choice: int) -> tuple[int, 
 
 
 @dispatched
-def extended(problem: Any, row: int, column: int, choice: int, score: float) -> float:
-    """Return the score of a path to the node before, and of a choice that goes on from there.
+def write(problem: Any, n: int, lists: PathLists, codes: CodeArray, place: int) -> None:
+    """Write the codes of a path, from `place` on."""
 
-    Both without what the last node adds, summed as for `next_choice`.
+
+@part
+def _scored(problem: Any, row: int, column: int, lists: PathLists) -> int:
+    """Write the scores of choices, and ``-inf`` up to whole vectors; returns how many there are."""
+    count = score_choices(problem, row, column, lists.sums)
+    for i in range(count, -(-count // WIDTH) * WIDTH):
+        lists.sums[i] = -math.inf
+    return count
+
+
+@part
+def _largest(vector: FloatArray, lists: PathLists) -> float:
+    """Return the largest lane, which is a number: sooner than `largest` does."""
+    s = lists.lanes
+    store_at(vector, s, 0)
+    a, b = s[0] if s[0] > s[1] else s[1], s[2] if s[2] > s[3] else s[3]
+    c, d = s[4] if s[4] > s[5] else s[5], s[6] if s[6] > s[7] else s[7]
+    a, c = a if a > b else b, c if c > d else d
+    return a if a > c else c
+
+
+@part
+def _best_choice(count: int, lists: PathLists) -> tuple[float, int]:
+    """Return the largest score of a choice, and the first one that has it."""
+    most = fill(-math.inf)
+    for p in range(0, count, WIDTH):
+        most = larger(most, load_at(lists.sums, p))
+    return _first_of(_largest(most, lists), count, lists)
+
+
+@part
+def _choice_after(count: int, own: float, choice: int, lists: PathLists) -> tuple[float, int]:
+    """Return the best of the choices that come after one with the score `own`, and its score.
+
+    Scores of the others are replaced by ``-inf``.
     """
-    raise NotImplementedError
-
-
-@dispatched
-def write(problem: Any, row: int, column: int, choice: int, codes: CodeArray, place: int) -> None:
-    """Write the codes that a node and a choice stand for; those of a path start at `place`."""
-
-
-@part
-def _add_candidate(row: int, column: int, score: float, choice: int, before: int,
-                   lists: PathLists) -> int:  # fmt: skip
-    """Add a candidate to those of a node; returns its entry."""
-    entry: int = lists.used[0]
-    lists.used[0] += 1
-    lists.score[entry], lists.choice[entry] = score, choice
-    lists.before[entry], lists.after[entry] = before, lists.candidates[row, column]
-    lists.candidates[row, column] = entry
-    return entry
+    most, one = fill(-math.inf), fill(1.0)
+    for p in range(0, count, WIDTH):
+        score = load_at(lists.sums, p)
+        better = where_positive(subtract(score, fill(own)), one)
+        worse = where_positive(subtract(fill(own), score), one)
+        lower = where_positive(subtract(fill(choice + 0.5), load_at(lists.numbers, p)), one)
+        before = add(better, multiply(subtract(one, worse), lower))
+        score = add(score, where_positive(before, fill(-math.inf)))
+        store_at(score, lists.sums, p)
+        most = larger(most, score)
+    return _first_of(_largest(most, lists), count, lists)
 
 
 @part
-def _take_best(row: int, column: int, lists: PathLists) -> int:
-    """Take the best candidate of a node: of equal ones, that of the lowest choice."""
-    best, linked, previous = NONE, NONE, NONE
-    entry: int = lists.candidates[row, column]
-    while entry != NONE:
-        better = best == NONE or lists.score[entry] > lists.score[best]
-        if not better and lists.score[entry] == lists.score[best]:
-            better = lists.choice[entry] < lists.choice[best]
-        if better:
-            best, linked = entry, previous
-        previous, entry = entry, lists.after[entry]
-    if best != NONE:
-        if linked == NONE:
-            lists.candidates[row, column] = lists.after[best]
-        else:
-            lists.after[linked] = lists.after[best]
-        lists.after[best] = UNKNOWN
-    return best
+def _first_of(top: float, count: int, lists: PathLists) -> tuple[float, int]:
+    """Return a score, and the first choice that has it."""
+    place = fill(float(1 - count))
+    for p in range(0, count, WIDTH):
+        others = where_positive(subtract(fill(top), load_at(lists.sums, p)), fill(float(count)))
+        place = larger(place, subtract(fill(0.0), add(others, load_at(lists.numbers, p))))
+    return top, int(-_largest(place, lists))
 
 
 @part
-def _add_path(problem: Any, row: int, column: int, lists: PathLists) -> int:
-    """Find the next best path to a node, given that to the node before the last one."""
-    below, after, last = math.inf, -1, NONE
-    if lists.first[row, column] == UNKNOWN:
-        lists.candidates[row, column] = NONE
-    else:
-        last = lists.last[row, column]
-        below, after = lists.score[last], lists.choice[last]
-        if lists.before[last] >= 0 and lists.after[lists.before[last]] >= 0:
-            following = lists.after[lists.before[last]]
-            score = extended(problem, row, column, after, lists.score[following])
-            _add_candidate(row, column, score, after, following, lists)
-    if last == NONE or last == lists.newest[row, column]:
-        score, choice = next_choice(problem, row, column, below, after)
-        if score > -math.inf:
-            newest = _add_candidate(row, column, score, choice, UNKNOWN, lists)
-            lists.newest[row, column] = newest
-    found = _take_best(row, column, lists)
-    if last == NONE:
-        lists.first[row, column] = found
-    else:
-        lists.after[last] = found
-    if found != NONE:
-        lists.last[row, column] = found
-    return found
+def _copy(numbers: CodeArray, source: int, target: int, begin: int, end: int) -> None:
+    """Copy some columns of a row to another one."""
+    for r in range(begin, end):
+        numbers[target, r] = numbers[source, r]
 
 
 @part
-def _next_path(problem: Any, final: int, lists: PathLists) -> int:
-    """Find the next best path to the last node; returns its entry, or `NONE`.
-
-    Nodes are asked from the last one back to the first of which the next path is known.
-    """
-    row, column, depth = final, 0, 0
+def _follow(problem: Any, final: int, n: int, row: int, column: int, lists: PathLists) -> None:
+    """Add the best path to a node to the path `n`, and what the next best choices lose."""
     while row >= 0:
-        lists.asked[depth, 0], lists.asked[depth, 1] = row, column
-        depth += 1
-        if lists.first[row, column] == UNKNOWN:
-            break
-        last = lists.last[row, column]
-        if lists.before[last] < 0 or lists.after[lists.before[last]] != UNKNOWN:
-            break
-        row, column = node_before(problem, row, column, lists.choice[last])
-    found = NONE
-    for d in range(depth - 1, -1, -1):
-        found = _add_path(problem, lists.asked[d, 0], lists.asked[d, 1], lists)
-    return found
+        known = lists.owner[row, column]
+        if known != NONE:
+            _copy(lists.column, known, n, 0, row + 1)
+            _copy(lists.choice, known, n, 0, row + 1)
+            _copy(lists.other, known, n, 0, row + 1)
+            for r in range(row + 1):
+                lists.loss[n, r] = lists.loss[known, r]
+            for r in range(row + 1):
+                lists.open[n, r] = lists.loss[known, r]
+            return
+        lists.owner[row, column] = n
+        count = _scored(problem, row, column, lists)
+        top, choice = _best_choice(count, lists)
+        second, other = _choice_after(count, top, choice, lists)
+        lists.column[n, row], lists.choice[n, row], lists.other[n, row] = column, choice, other
+        lists.loss[n, row] = lists.open[n, row] = top - second
+        if row == final:
+            lists.score[n] = top
+        last = row
+        row, column = node_before(problem, row, column, choice)
+        _skip(n, row + 1, last, lists)
 
 
 @part
-def _write_path(
-    problem: Any, final: int, entry: int, lists: PathLists, codes: CodeArray, place: int
-) -> None:
-    """Write a path from its end, and note the paths that it goes on from."""
-    row, column = final, 0
-    while True:
-        choice = lists.choice[entry]
-        write(problem, row, column, choice, codes, place)
-        row, column = node_before(problem, row, column, choice)
-        if row < 0:
-            return
-        if lists.before[entry] == UNKNOWN:
-            if lists.first[row, column] == UNKNOWN:
-                _add_path(problem, row, column, lists)
-            lists.before[entry] = lists.first[row, column]
-        entry = lists.before[entry]
+def _skip(n: int, begin: int, end: int, lists: PathLists) -> None:
+    """Note that a path has no nodes in some rows."""
+    for r in range(begin, end):
+        lists.column[n, r] = lists.choice[n, r] = NONE
+        lists.loss[n, r] = lists.open[n, r] = math.inf
+
+
+@part
+def _branch(problem: Any, final: int, parent: int, n: int, lists: PathLists) -> tuple[int, int]:
+    """Make the path `n` of what differs from its parent in the next best way.
+
+    Returns the node from which on it is to go by the best choices.
+    """
+    row = lists.next_row[parent]
+    _copy(lists.column, parent, n, row, final + 1)
+    _copy(lists.choice, parent, n, row, final + 1)
+    column, choice = lists.column[parent, row], lists.other[parent, row]
+    count = _scored(problem, row, column, lists)
+    own = lists.sums[choice]
+    score, other = _choice_after(count, own, choice, lists)
+    lists.choice[n, row], lists.other[n, row] = choice, other
+    lists.open[n, row], lists.open[parent, row] = own - score, math.inf
+    lists.top[n], lists.score[n] = row, lists.next_score[parent]
+    before, column = node_before(problem, row, column, choice)
+    _skip(n, before + 1, row, lists)
+    return before, column
+
+
+@part
+def _choose(n: int, lists: PathLists) -> None:
+    """Find the row where the least is lost: of equal ones as for paths that differ there."""
+    rows, least = lists.top[n] + 1, fill(-math.inf)
+    for r in range(rows, -(-rows // WIDTH) * WIDTH):
+        lists.open[n, r] = math.inf
+    for p in range(0, rows, WIDTH):
+        least = larger(least, subtract(fill(0.0), load(lists.open, n, p)))
+    low = -_largest(least, lists)
+    lists.next_row[n], lists.next_score[n] = NONE, lists.score[n] - low
+    for r in range(rows if low < math.inf else 0):
+        if lists.open[n, r] == low and (
+            lists.next_row[n] == NONE or lists.other[n, r] < lists.choice[n, r]
+        ):
+            lists.next_row[n] = r
+
+
+@part
+def _comes_first(final: int, a: int, b: int, lists: PathLists) -> bool:
+    """Whether what would differ from a path comes before what would differ from another."""
+    if lists.next_score[a] != lists.next_score[b]:
+        return lists.next_score[a] > lists.next_score[b]
+    row_a, row_b = lists.next_row[a], lists.next_row[b]
+    for r in range(final, max(row_a, row_b) - 1, -1):
+        one = lists.other[a, r] if r == row_a else lists.choice[a, r]
+        two = lists.other[b, r] if r == row_b else lists.choice[b, r]
+        if one != two:
+            return one < two
+    return a < b
+
+
+@part
+def _push(final: int, n: int, size: int, lists: PathLists) -> int:
+    """Put a path on the heap, if there is what would differ from it; returns the new size."""
+    if lists.next_row[n] == NONE:
+        return size
+    place = size
+    while place > 0:
+        above = (place - 1) // 2
+        if not _comes_first(final, n, lists.heap[above], lists):
+            break
+        lists.heap[place] = lists.heap[above]
+        place = above
+    lists.heap[place] = n
+    return size + 1
+
+
+@part
+def _sink(final: int, n: int, size: int, lists: PathLists) -> None:
+    """Put a path in place of the first one of the heap."""
+    place, below = 0, 1
+    while below < size:
+        if below + 1 < size and _comes_first(
+            final, lists.heap[below + 1], lists.heap[below], lists
+        ):
+            below += 1
+        if not _comes_first(final, lists.heap[below], n, lists):
+            break
+        lists.heap[place] = lists.heap[below]
+        place, below = below, 2 * below + 1
+    lists.heap[place] = n
+
+
+@part
+def _find_paths(problem: Any, final: int, most: int, lists: PathLists) -> int:
+    """List the best paths; returns how many there are."""
+    for r in range(final + 1):
+        for c in range(lists.owner.shape[1]):
+            lists.owner[r, c] = NONE
+    count, size = 0, 0
+    while count < most and (count == 0 or size > 0):
+        row, column = final, 0
+        lists.top[count] = final
+        if count > 0:
+            parent = lists.heap[0]
+            row, column = _branch(problem, final, parent, count, lists)
+            _choose(parent, lists)
+            if lists.next_row[parent] == NONE:
+                size -= 1
+                parent = lists.heap[size]
+            _sink(final, parent, size, lists)
+        _follow(problem, final, count, row, column, lists)
+        if lists.score[count] == -math.inf:
+            break
+        _choose(count, lists)
+        size = _push(final, count, size, lists)
+        count += 1
+    return count
 
 
 @part
@@ -195,14 +310,8 @@ def list_paths(
     found: BestPaths,
 ) -> int:
     """List the best paths of a sequence; returns how many there are."""
-    lists.used[0] = 0
-    for r in range(final + 1):
-        for c in range(lists.first.shape[1]):
-            lists.first[r, c] = UNKNOWN
-    for n in range(most):
-        entry = _next_path(problem, final, lists)
-        if entry == NONE:
-            return n
-        found.scores[first + n] = lists.score[entry]
-        _write_path(problem, final, entry, lists, found.codes, place + n * length)
-    return most
+    count = _find_paths(problem, final, most, lists)
+    for n in range(count):
+        found.scores[first + n] = lists.score[n]
+        write(problem, n, lists, found.codes, place + n * length)
+    return count

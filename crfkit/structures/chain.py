@@ -17,7 +17,7 @@ from crfkit._types import (
     ReadSpans,
 )
 from crfkit.compiler.jit import frozen
-from crfkit.compiler.simd import WIDTH
+from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data.topology import tokens_before
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
@@ -82,6 +82,9 @@ LEAST_COVARIANCE = 1e-6
 # Up to so many labels, all sequences of a batch are summed side by side; up to the second number,
 # where a row of the table would leave so many lanes of vectors empty.
 MAX_LABELS, MOST_LABELS, EMPTY = 20, 36, 3
+
+# Tables of transitions are turned around where there are so many times more tokens.
+FEW_TABLES = 8
 
 # What finding a path with many wrong labels may take.
 MOST_LEVEL_BYTES = 4 << 30
@@ -219,10 +222,14 @@ class Chain(Structure[ChainPotentials]):
 
     def k_best(self, potentials: ChainPotentials, k: int) -> RankedCodes:
         """Return the labels of the k best paths of each sequence, and their scores."""
-        most = labelings_at_most(potentials, k)
-        best = np.empty((longest(potentials), potentials.n_labels))
-        lists, found = empty_lists(potentials, most, 1), empty_paths(potentials, most)
-        chain_k_best(chain_arrays(potentials), frozen(most), best, lists, found)
+        most, scores = labelings_at_most(potentials, k), chain_arrays(potentials)
+        rows, size = longest(potentials) + 1, potentials.n_labels
+        few = len(scores.pair) * FEW_TABLES <= max(len(scores.unary), FEW_TABLES)
+        back = np.zeros((len(scores.pair) if few else 0, size, padded(size)))
+        back[:, :, :size] = scores.pair.transpose(0, 2, 1)[: len(back)]
+        best, found = np.empty((rows, padded(size))), empty_paths(potentials, most)
+        lists = empty_lists(potentials, most, rows, size)
+        chain_k_best(scores, frozen(back), frozen(most), best, lists, found)
         return ranked(self, potentials, found)
 
     def span_probabilities(

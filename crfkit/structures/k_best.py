@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
-from crfkit.kernels.k_best import ENTRIES, BestPaths, PathLists
+from crfkit.compiler.simd import WIDTH, padded
+from crfkit.kernels.k_best import BestPaths, PathLists
 
 
 class RankedCodes(NamedTuple):
@@ -39,15 +40,17 @@ def empty_paths(potentials: Potentials, most: IntArray) -> BestPaths:
     return BestPaths(np.empty(codes, np.int32), np.empty(int(most.sum())), np.empty_like(most))
 
 
-def empty_lists(potentials: Potentials, most: IntArray, nodes: int) -> PathLists:
-    """Return the workspace of lists; a token of a sequence has so many nodes on each path."""
-    rows = nodes * np.diff(potentials.offsets) + 1
-    deep, entries = int(rows.max(initial=1)), ENTRIES * int((rows * most).max(initial=1))
-    first, last, candidates, newest = np.empty((4, deep, potentials.n_labels), np.int32)
-    choice, before, after = np.empty((3, entries), np.int32)
+def empty_lists(potentials: Potentials, most: IntArray, rows: int, choices: int) -> PathLists:
+    """Return the workspace of lists: rows of nodes, and choices of a node, at most."""
+    count, width = int(most.max(initial=1)), padded(rows)
+    column, choice, other = np.empty((3, count, width), np.int32)
+    loss, open_ = np.empty((2, count, width))
+    top, next_row, heap = np.empty((3, count), np.int32)
+    score, next_score = np.empty((2, count))
     return PathLists(
-        first, last, candidates, newest, np.empty(entries), choice, before, after,
-        np.empty((deep, 2), np.int32), np.zeros(1, np.int64),
+        column, choice, other, loss, open_, top, score, next_row, next_score, heap,
+        np.empty((rows, potentials.n_labels), np.int32), np.empty(padded(choices)),
+        np.arange(float(padded(choices))), np.empty(WIDTH),
     )  # fmt: skip
 
 

@@ -222,7 +222,9 @@ class SemiMarkov(Structure[SegmentPotentials]):
         scores, most = self.with_offset(potentials), labelings_at_most(potentials, k)
         tables = filled_up(scores)
         room = _search_room(scores, 0, tables.stay.shape[1])
-        lists, found = empty_lists(potentials, most, 2), empty_paths(potentials, most)
+        rows, choices = 2 * longest(scores) + 1, max(scores.n_labels, scores.n_lengths)
+        lists = empty_lists(potentials, most, rows, choices)
+        found = empty_paths(potentials, most)
         semimarkov_k_best(segment_arrays(scores), tables, frozen(most), room, lists, found)
         return ranked(self, potentials, found)
 

@@ -12,15 +12,15 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.dispatch import implements
 from crfkit.compiler.exact import exact_sum
 from crfkit.compiler.jit import kernel
+from crfkit.compiler.simd import WIDTH, add, load, load_of, store_at
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.max import viterbi_step
 from crfkit.kernels.k_best import (
     BestPaths,
     PathLists,
-    extended,
     list_paths,
-    next_choice,
     node_before,
+    score_choices,
     write,
 )
 
@@ -34,28 +34,33 @@ class ChainPaths(NamedTuple):
     """One sequence of a chain: a node is a token and its label, or what follows the last token."""
 
     scores: ChainScores
-    best: FloatArray  # (R, K) the best scores of prefixes that end with a label
+    back: (
+        FloatArray  # (M, K, W) the tables, each transposed, filled up to whole vectors; or (0, ..)
+    )
+    best: FloatArray  # (R, W) the best scores of prefixes that end with a label, then ``-inf``
     begin: int
     length: int
 
 
-@implements(next_choice, ChainPaths)
-def _next_label(
-    problem: ChainPaths, row: int, column: int, below: float, after: int
-) -> tuple[float, int]:
-    """``max_i best_{t-1}(i) + pair(i, j)`` over the labels before that come after the last one."""
+@implements(score_choices, ChainPaths)
+def _score_labels(problem: ChainPaths, row: int, column: int, sums: FloatArray) -> int:
+    """``best_{t-1}(i) + pair(i, j)`` for all labels before."""
     best, pair, index = problem.best, problem.scores.pair, problem.scores.transition_index
+    size = pair.shape[1]
     if row == 0:
-        return (0.0, 0) if after < 0 else (-math.inf, 0)
-    top, label = -math.inf, 0
+        sums[0] = 0.0
+        return 1
     m = index[problem.begin + row if index.shape[0] > 1 and row < problem.length else 0]
-    for i in range(pair.shape[1]):
-        score = best[row - 1, i]
+    if row < problem.length and problem.back.shape[0] == 0:
+        for i in range(size):
+            sums[i] = exact_sum(best[row - 1, i], pair[m, i, column])
+        return size
+    for p in range(0, size, WIDTH):
+        score = load(best, row - 1, p)
         if row < problem.length:
-            score = exact_sum(score, pair[m, i, column])
-        if score > top and (score < below or (score == below and i > after)):
-            top, label = score, i
-    return top, label
+            score = add(score, load_of(problem.back, m, column, p))
+        store_at(score, sums, p)
+    return size
 
 
 @implements(node_before, ChainPaths)
@@ -64,32 +69,22 @@ def _label_before(problem: ChainPaths, row: int, column: int, choice: int) -> tu
     return row - 1, choice
 
 
-@implements(extended, ChainPaths)
-def _followed(problem: ChainPaths, row: int, column: int, choice: int, score: float) -> float:
-    """``score + unary_{t-1}(i) + pair(i, j)``."""
-    index, before = problem.scores.transition_index, problem.begin + row - 1
-    score = exact_sum(score, problem.scores.unary[before, choice])
-    if row < problem.length:
-        m = index[before + 1 if index.shape[0] > 1 else 0]
-        score = exact_sum(score, problem.scores.pair[m, choice, column])
-    return score
-
-
 @implements(write, ChainPaths)
-def _write_label(
-    problem: ChainPaths, row: int, column: int, choice: int, codes: CodeArray, place: int
+def _write_labels(
+    problem: ChainPaths, n: int, lists: PathLists, codes: CodeArray, place: int
 ) -> None:
-    """Write the label of a token."""
-    if row < problem.length:
-        codes[place + row] = column
+    """Write the labels of a path."""
+    for t in range(problem.length):
+        codes[place + t] = lists.column[n, t]
 
 
 @kernel
 def chain_k_best(
     scores: ChainScores,
+    back: FloatArray,  # as of `ChainPaths`
     most: IntArray,  # (S,) how many paths of each sequence
-    best: FloatArray,  # (R, K) workspace: R at least the length of the longest sequence
-    lists: PathLists,  # (R + 1, K) and `ENTRIES` times the most paths times their nodes
+    best: FloatArray,  # (R, W) workspace: R at least the length of the longest sequence
+    lists: PathLists,  # of R + 1 rows at least, of K choices
     found: BestPaths,  # out
 ) -> None:
     """Find the paths of the largest scores; of equal ones, the lowest last labels come first.
@@ -99,6 +94,9 @@ def chain_k_best(
     unary, pair, index, offsets = scores.unary, scores.pair, scores.transition_index, scores.offsets
     stride, size = 0 if index.shape[0] == 1 else 1, unary.shape[1]
     first, place = 0, 0
+    for t in range(best.shape[0]):
+        for j in range(size, best.shape[1]):
+            best[t, j] = -math.inf
     for s in range(offsets.shape[0] - 1):
         begin, length = offsets[s], offsets[s + 1] - offsets[s]
         for t in range(length):
@@ -108,7 +106,7 @@ def chain_k_best(
             else:
                 m = index[(begin + t) * stride]
                 viterbi_step(best, t - 1, pair, m, unary, begin + t, best, t)
-        paths = ChainPaths(scores, best, begin, length)
+        paths = ChainPaths(scores, back, best, begin, length)
         count = list_paths(paths, length, length, most[s], lists, first, place, found)
         found.counts[s] = count
         first += count
