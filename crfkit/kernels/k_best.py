@@ -104,7 +104,8 @@ def _largest(vector: FloatArray, lists: PathLists) -> float:
     a, b = s[0] if s[0] > s[1] else s[1], s[2] if s[2] > s[3] else s[3]
     c, d = s[4] if s[4] > s[5] else s[5], s[6] if s[6] > s[7] else s[7]
     a, c = a if a > b else b, c if c > d else d
-    return a if a > c else c
+    top: float = a if a > c else c
+    return top
 
 
 @part
@@ -228,12 +229,13 @@ def _choose(n: int, lists: PathLists) -> None:
 @part
 def _comes_first(final: int, a: int, b: int, lists: PathLists) -> bool:
     """Whether what would differ from a path comes before what would differ from another."""
-    if lists.next_score[a] != lists.next_score[b]:
-        return lists.next_score[a] > lists.next_score[b]
+    score_a, score_b = float(lists.next_score[a]), float(lists.next_score[b])
+    if score_a != score_b:
+        return score_a > score_b
     row_a, row_b = lists.next_row[a], lists.next_row[b]
     for r in range(final, max(row_a, row_b) - 1, -1):
-        one = lists.other[a, r] if r == row_a else lists.choice[a, r]
-        two = lists.other[b, r] if r == row_b else lists.choice[b, r]
+        one = int(lists.other[a, r] if r == row_a else lists.choice[a, r])
+        two = int(lists.other[b, r] if r == row_b else lists.choice[b, r])
         if one != two:
             return one < two
     return a < b

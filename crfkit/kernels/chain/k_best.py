@@ -46,7 +46,7 @@ class ChainPaths(NamedTuple):
 def _score_labels(problem: ChainPaths, row: int, column: int, sums: FloatArray) -> int:
     """``best_{t-1}(i) + pair(i, j)`` for all labels before."""
     best, pair, index = problem.best, problem.scores.pair, problem.scores.transition_index
-    size = pair.shape[1]
+    size: int = pair.shape[1]
     if row == 0:
         sums[0] = 0.0
         return 1

@@ -57,9 +57,10 @@ def _score_choices(problem: SegmentPaths, row: int, column: int, sums: FloatArra
     if t == 0:
         sums[0] = 0.0
         return 1
-    for i in range(scores.pair.shape[1]):
+    size: int = scores.pair.shape[1]
+    for i in range(size):
         sums[i] = exact_sum(search.best[t, i], _transition(problem, t, i, column))
-    return scores.pair.shape[1]
+    return size
 
 
 @part
