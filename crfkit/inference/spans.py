@@ -24,12 +24,14 @@ from crfkit.labels.segmentation import segmentation_of
 from crfkit.structures import NoPathError, SegmentPotentials, SemiMarkov, Structure
 from crfkit.structures.potentials import make_spans
 
-# Less probable spans count as spans of no probability, where something else has to be chosen.
+# Less probable spans are not looked at where all tokens are in spans.
 LEAST = 1e-3
 # Labelings of a sequence that are compared where the best spans are not allowed together.
 LISTED = 100
-# What the transition into a token does.
-OUTSIDE, GOES_ON, BEGINS = range(3)
+# What a segment that is no span costs more than a token of no span.
+MORE = 1.0
+# What the transition into a token does; the last two are of tokens of which nothing is known.
+OUTSIDE, GOES_ON, BEGINS, ENDS, ANY = range(5)
 
 
 class ScoredSpans(NamedTuple):
@@ -85,8 +87,7 @@ class ExpectedSpans(BaseEstimator, Decoder):  # type: ignore[misc]
         if labels is None:
             raise ValueError("spans are read off labels, which are not given.")
         reading = labels.reading
-        can_be_outside = (reading.type_of == -1).any()
-        least = self.threshold if can_be_outside else min(self.threshold, LEAST)
+        least = self.threshold if _has_outside(reading) else min(self.threshold, LEAST)
         spans = ScoredSpans(*structure.likely_spans(potentials, reading, least))
         try:
             chosen = self._best_spans(potentials, reading, spans)
@@ -99,15 +100,21 @@ class ExpectedSpans(BaseEstimator, Decoder):  # type: ignore[misc]
     def _best_spans(
         self, potentials: Potentials, reading: LabelReading, spans: ScoredSpans
     ) -> ReadSpans:
-        """Return the best spans that codes can tell apart: segments of a type each, or outside."""
+        """Return the best spans that codes can tell apart, as segments of a type each.
+
+        The last label is that of tokens of no span, one by one. If a model has no label of these,
+        each costs what a span does that has no probability.
+        """
         offsets, outside = potentials.offsets, len(reading.types)
         n_tokens, longest = int(offsets[-1]), int((spans.stop - spans.start).max(initial=1))
-        lengths = np.full((longest, outside + 1), -self.threshold)
+        costs = self.threshold * np.arange(1, longest + 1) + MORE
+        lengths = np.repeat(-costs[:, None], outside + 1, axis=1)
         lengths[:, outside] = -np.inf
-        lengths[0, outside] = 0.0 if (reading.type_of == -1).any() else -np.inf
+        lengths[0, outside] = 0.0 if _has_outside(reading) else -self.threshold
         runs, which = np.unique(np.stack(spans[:2]), axis=1, return_inverse=True)
         gains = np.zeros((runs.shape[1], outside + 1))
-        gains[which, spans.type] = spans.probability
+        gains[which, spans.type] = spans.probability - self.threshold
+        gains[which, spans.type] += costs[spans.stop - spans.start - 1]
         rows = make_spans(n_tokens, runs[1], runs[1] - runs[0], np.arange(len(gains)))
         scores = SegmentPotentials(
             np.zeros((n_tokens, 4 * outside + 4)),
@@ -140,17 +147,22 @@ def most_probable_codes(
 ) -> CodeArray:
     """Return the codes, (N,), that say what the spans are: of these the most probable ones.
 
-    NoPathError if none are allowed.
+    Tokens of no span are outside, or of any other spans if that cannot be. NoPathError if none are
+    allowed.
     """
-    kind = np.full(len(potentials.unary), OUTSIDE)
+    outside, size = _has_outside(reading), len(reading.type_of)
+    kind = np.full(len(potentials.unary) + 1, OUTSIDE if outside else ANY)
     type_of = np.full(len(kind), -1)
     lengths = spans.stop - spans.start
     inside = ranges(spans.start, lengths)
+    kind[spans.stop] = OUTSIDE if outside else ENDS
     kind[inside], type_of[inside] = GOES_ON, np.repeat(spans.type, lengths)
     kind[spans.start] = BEGINS
-    steps = _steps(reading)
-    possible = np.stack([each.any(axis=0) for each in steps])
-    allowed = (reading.type_of == type_of[:, None]) & possible[kind]
+    kind, type_of = kind[:-1], type_of[:-1]
+    steps, begins = _steps(reading), reading.opens.any(axis=0)
+    possible = np.ones((5, size), bool)
+    possible[[GOES_ON, BEGINS, ENDS]] = reading.continues.any(axis=0), begins, begins
+    allowed = ((reading.type_of == type_of[:, None]) | (kind >= ENDS)[:, None]) & possible[kind]
     first = np.intersect1d(spans.start, potentials.offsets)
     last = np.intersect1d(spans.stop, potentials.offsets) - 1
     allowed[first] = (reading.type_of == type_of[first, None]) & reading.opens[-1]
@@ -163,17 +175,25 @@ def most_probable_codes(
     return plain.argmax(scores)[0]
 
 
+def _has_outside(reading: LabelReading) -> bool:
+    """Whether a code says that a token is of no span."""
+    return bool((reading.type_of == -1).any())
+
+
 def _steps(reading: LabelReading) -> BoolArray:
-    """Return which code may follow which, (3, C, C), by what the transition does."""
+    """Return which code may follow which, (5, C, C), by what the transition does."""
     outside = reading.type_of == -1
     ended = outside[:, None] | reading.closes[:, :-1]
-    return np.stack([ended & outside, reading.continues, ended & reading.opens[:-1]])
+    begins = ended & reading.opens[:-1]
+    return np.stack([ended & outside, reading.continues, begins, begins, np.ones_like(begins)])
 
 
 def _transitions(reading: LabelReading) -> FloatArray:
-    """Return 0 where a type, or tokens outside, the last, may come after another, else ``-inf``."""
+    """Return 0 where a type, or tokens of no span, the last, may come after another, else -inf."""
     types = np.where(reading.type_of < 0, len(reading.types), reading.type_of)
     found = np.full((len(reading.types) + 1,) * 2, -np.inf)
     before, after = np.nonzero(_steps(reading)[[OUTSIDE, BEGINS]].any(axis=0))
     found[types[before], types[after]] = 0.0
+    if not _has_outside(reading):
+        found[-1] = found[:, -1] = 0.0
     return found

@@ -125,13 +125,25 @@ def test_what_is_doubtful_is_withheld_on_random_problems(name, of):
             assert ((codes[own] < 0) == (proba < least))[~near].all()
 
 
-def test_labels_are_those_of_each_sequence_alone(pair):
-    name, structure_name = pair
+def check_alone(name, structure_name):
+    """Labels are allowed, and those of each sequence alone."""
     for seed in range(3):
-        structure, potentials, _ = problem(structure_name, seed)
-        found = decoded(name, structure, potentials)
+        structure, potentials, listed = problem(structure_name, seed)
+        found, offsets = decoded(name, structure, potentials), potentials.offsets
         alone = [decoded(name, structure, one) for one in potentials.each()]
         assert found.tolist() == np.concatenate(alone).tolist()
+        for own, labelings in zip(np.split(found, offsets[1:-1]), listed, strict=True):
+            assert tuple(own.tolist()) in [path for path, _, _ in labelings]
+
+
+def test_labels_are_those_of_each_sequence_alone(pair):
+    check_alone(*pair)
+
+
+@pytest.mark.parametrize("structure_name", [name for who, name in PAIRS if who == "spans"])
+def test_tokens_of_no_likely_span_have_the_most_probable_labels(structure_name, monkeypatch):
+    monkeypatch.setattr(spans, "LEAST", 0.3)
+    check_alone("spans everywhere", structure_name)
 
 
 def test_no_sequences_have_no_labels(pair):
