@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -17,6 +18,10 @@ from crfkit.data.names import Names, name_array
 from crfkit.labels.base import LabelSpace
 from crfkit.labels.fields import is_hashable
 from crfkit.labels.reading import LabelReading
+from crfkit.labels.segments import ALIKE
+
+# So many names stand in messages.
+MOST_SHOWN = 12
 
 
 class Automaton(NamedTuple):
@@ -150,10 +155,8 @@ class Target:
         types = [] if self.of_segments or self.is_forest else self.reading.types
         if name in types:
             return self.reading.type_of == types.index(name), True
-        raise ValueError(
-            f"{rule}: the model does not know the label {name!r:.60}; it has "
-            f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
-        )
+        hint = _hint(name, types, known)
+        raise ValueError(f"{rule}: the model does not know the label {name!r:.60}{hint}")
 
     def codes_named(self, names: Any, rule: str) -> BoolArray:
         """Return which codes, (C,), stand for one of some labels."""
@@ -172,6 +175,21 @@ class Target:
         (before, typed), (after, also) = (self.labels_named(name, rule) for name in pair)
         steps = before[:, None] & after
         return steps & ~self.reading.continues if typed or also else steps
+
+
+def _hint(name: Any, types: list[Any], labels: list[Any]) -> str:
+    """Return how a message goes on that says that a name is none of these."""
+    plain_names = {str(label).casefold(): label for label in [*labels, *types]}
+    close = difflib.get_close_matches(str(name).casefold(), plain_names, 1, ALIKE)
+    parts = [f": did you mean {plain_names[close[0]]!r}? It has " if close else "; it has "]
+    if types and not set(types) <= set(labels):
+        parts.append(f"spans of {_shown(types)}, and ")
+    return "".join([*parts, f"the labels {_shown(labels)}."])
+
+
+def _shown(names: list[Any]) -> str:
+    """Return the first of some names, for messages."""
+    return ", ".join(map(repr, names[:MOST_SHOWN])) + ", ..." * (len(names) > MOST_SHOWN)
 
 
 def listed(names: Any) -> list[Any]:

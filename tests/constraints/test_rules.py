@@ -145,9 +145,13 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_labels_that_the_model_does_not_know_are_refused(crf, name):
-    words = rf"{name}: the model does not know the label '(B-)?ORG'; it has 'B-LOC', 'B-PER', "
-    with pytest.raises(ValueError, match=words):
+    words = rf"{name}: the model does not know the label '(B-)?ORG'"
+    with pytest.raises(ValueError, match=words) as error:
         crf.predict(X, constraints=UNKNOWN[name])
+    has = "; it has spans of 'LOC', 'PER', and the labels 'B-LOC', 'B-PER', 'I-LOC', 'I-PER', 'O'."
+    assert str(error.value).endswith(has)
+    with pytest.raises(ValueError, match=r"'per': did you mean 'PER'\? It has spans of 'LOC', "):
+        crf.predict(X, constraints=Ends("per"))
     assert crf.predict(X, constraints=[]) == crf.predict(X)
 
 
