@@ -40,7 +40,7 @@ def add_answers(parser: argparse.ArgumentParser) -> None:
     add("--nbest", type=int, metavar="N", help=what)
     group = parser.add_argument_group("how labels are chosen")
     add = group.add_argument
-    what = "the most probable sequence (viterbi), the most probable label of each token "
+    what = "the most probable sequence of labels (viterbi), the most right labels of tokens "
     what += "(posterior), or the spans with the fewest errors (spans) (default: as the model was "
     what += "trained)"
     add("--decoding", choices=DECODERS, help=what)

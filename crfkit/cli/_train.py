@@ -58,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("--all-states", help="learn weights for attribute x label pairs not seen, too")
     flag("--all-transitions", help="learn weights for label pairs not seen, too")
     flag("--boundaries", help="learn weights for first and last labels")
-    what = "what to predict: the most probable sequence of labels (viterbi, the default), or the "
-    what += "most probable label of each token (posterior)"
+    what = "what to predict: the most probable sequence of labels (viterbi, the default), the most "
+    what += "right labels of tokens (posterior), or the spans with the fewest errors (spans)"
     parser.add_argument("--decoding", choices=DECODERS, help=what)
     flag("--quiet", help="print nothing but warnings and the report of --test")
     segments = parser.add_argument_group("segments").add_argument
