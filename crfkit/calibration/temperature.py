@@ -109,21 +109,27 @@ class _Likelihood(NamedTuple):
         """Return the derivative by the factor: expected minus observed scores."""
 
         def ask(structure: Structure, potentials: Potentials) -> float:
-            tokens, scores = tokens_of(self.data, potentials), potentials.arrays()
-            scaled = potentials.with_arrays(*(part * factor for part in scores))
+            tokens = tokens_of(self.data, potentials)
             weights = Weights.of(self.weight[tokens], potentials.offsets)
-            gradient = structure.zeros(scaled)
-            LogLoss().value_and_grad(
-                structure, scaled, self.targets.take(tokens), weights, gradient
-            )
-            pairs = zip(gradient, scores, strict=True)
-            # What is forbidden is neither expected nor observed.
-            return sum(float(np.vdot(g, np.where(np.isneginf(x), 0.0, x))) for g, x in pairs)
+            return derivative(structure, potentials, factor, self.targets.take(tokens), weights)
 
         # Chunks do not depend on the number of threads, so that sums do not.
         model: Any = self.model
         found: list[float] = model._ask(self.data, ask, share=SHARE, constraints=self.constraints)
         return sum(found)
+
+
+def derivative(
+    structure: Structure, potentials: Potentials, factor: float, targets: Targets, weights: Weights
+) -> float:
+    """Return that of the loss by what all potentials are multiplied by: where it is `factor`."""
+    scores = potentials.arrays()
+    scaled = potentials.with_arrays(scores[0] * factor, scores[1] * factor)
+    gradient = structure.zeros(scaled)
+    LogLoss().value_and_grad(structure, scaled, targets, weights, gradient)
+    pairs = zip(gradient, scores, strict=True)
+    # What is forbidden is neither expected nor observed.
+    return sum(float(np.vdot(g, np.where(np.isneginf(x), 0.0, x))) for g, x in pairs)
 
 
 def _divided(weights: Any, number: float) -> Any:
