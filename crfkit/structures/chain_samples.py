@@ -50,13 +50,14 @@ def chain_entropies(chain: Structure[ChainPotentials], potentials: ChainPotentia
     losses = table_losses(potentials.pair, raised.factor, raised.pair_shift)
     rooms = np.empty((4, potentials.n_labels))
     status = np.empty(len(potentials.offsets) - 1, np.int64)
-    entropy = np.empty(len(status))
+    entropy = np.empty((2, len(status)))
     chain_entropy(scores, raised, losses, work, rooms, entropy, status)
     raise_if_dead(potentials, status)
     again = are_small(potentials, entropy, status == OK)
     if again.any():
-        entropy[again] = _in_logs(chain, potentials, again).entropy()
-    return entropy
+        entropy[0, again] = _in_logs(chain, potentials, again).entropy()
+    found: FloatArray = entropy[0]
+    return found
 
 
 def _arrays(

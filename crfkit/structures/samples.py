@@ -7,9 +7,9 @@ import numpy as np
 from crfkit._types import BoolArray, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 
-# An entropy of fewer nats a token is a small difference of larger numbers. By logarithms, which
-# take more time, it is a sum of numbers that are not negative.
-LEAST_ENTROPY = 1e-4
+# An entropy below this share of the numbers whose difference it is has lost digits. By logarithms,
+# which take more time, it is a sum of numbers that are not negative.
+LEAST_SHARE = 1e-6
 
 
 def as_uniforms(potentials: Potentials, uniforms: FloatArray) -> FloatArray:
@@ -24,7 +24,10 @@ def as_uniforms(potentials: Potentials, uniforms: FloatArray) -> FloatArray:
 
 
 def are_small(potentials: Potentials, entropy: FloatArray, known: BoolArray) -> BoolArray:
-    """Whether an entropy, (S,), is lost in rounding, or not known: it is summed by logarithms."""
-    sizes = np.diff(potentials.offsets)
-    small: BoolArray = (sizes > 0) & ~(known & (entropy >= LEAST_ENTROPY * sizes))
+    """Whether an entropy is lost in rounding, or not known, (S,): it is summed by logarithms.
+
+    Entropies, (2, S), stand over the size of the numbers whose differences they are.
+    """
+    exact = known & (entropy[0] >= LEAST_SHARE * entropy[1])
+    small: BoolArray = (np.diff(potentials.offsets) > 0) & ~exact
     return small

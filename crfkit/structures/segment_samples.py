@@ -51,7 +51,7 @@ def sample_segmentations(scores: SegmentPotentials, uniforms: FloatArray) -> Cod
 
 def segment_entropies(scores: SegmentPotentials) -> FloatArray:
     """Return the entropies of the segmentations of sequences, shape (S,)."""
-    entropy = np.zeros(len(scores.offsets) - 1)
+    entropy = np.zeros((2, len(scores.offsets) - 1))
 
     def sum_up(same: SegmentPotentials, todo: IntArray, status: IntArray) -> None:
         raised, arrays, rows = exponentials(same), segment_arrays(same), longest(same)
@@ -66,8 +66,9 @@ def segment_entropies(scores: SegmentPotentials) -> FloatArray:
     status = _in_scaled_form(scores, sum_up)
     raise_if_dead(scores, status)
     for s in np.flatnonzero(are_small(scores, entropy, status == OK)).tolist():
-        entropy[s] = _entropy_by_logarithms(scores, s)
-    return entropy
+        entropy[0, s] = _entropy_by_logarithms(scores, s)
+    found: FloatArray = entropy[0]
+    return found
 
 
 def _in_scaled_form(

@@ -198,19 +198,21 @@ class Tree(Structure[TreePotentials]):
         from crfkit.structures.tree_posterior import LogTreePosterior
 
         scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
-        losses = table_losses(potentials.pair, raised.factor, raised.pair_shift)
+        losses = transposed(table_losses(potentials.pair, raised.factor, raised.pair_shift))
         level = raised._replace(
             shift=frozen(np.zeros_like(raised.shift)),
             pair_shift=frozen(np.zeros_like(raised.pair_shift)),
         )
-        work, entropy = work._replace(row=np.empty((2, potentials.n_labels))), sums.log_z
-        tree_entropy(scores, level, raised.shift, transposed(losses), work, entropy, sums.status)
+        work = work._replace(row=np.empty((2, potentials.n_labels)))
+        entropy = np.zeros((2, len(sums.log_z)))
+        tree_entropy(scores, level, raised.shift, losses, work, sums.log_z, entropy, sums.status)
         raise_if_dead(potentials, sums.status)
         again = are_small(potentials, entropy, sums.status == OK)
         if again.any():
             rest = LogTreePosterior(potentials.take(np.flatnonzero(again)))
-            entropy[again] = rest.entropy()
-        return entropy
+            entropy[0, again] = rest.entropy()
+        found: FloatArray = entropy[0]
+        return found
 
     def max_by_hamming(
         self, potentials: TreePotentials, labels: CodeArray, most: int | None = None

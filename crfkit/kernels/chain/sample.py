@@ -78,25 +78,27 @@ def chain_sample(
 
 
 @part
-def _weigh(scores: ChainScores, exponentials: ChainExponentials, t: int, scale: float,
-           alpha: FloatArray, row: int, rooms: FloatArray, to: int) -> None:  # fmt: skip
-    """``rooms_to(j) = scale node_t(j) sum(j) + alpha(j) (top_t - unary_t(j) - log scale)``.
+def _weigh(scores: ChainScores, exponentials: ChainExponentials, t: int, norm: float,
+           alpha: FloatArray, row: int, rooms: FloatArray, to: int) -> float:  # fmt: skip
+    """``rooms_to(j) = node_t(j) sum(j) / norm + alpha(j) (log norm + top_t - unary_t(j))``.
 
-    With the sum of the first two rows; it is 0 where alpha is.
+    With the sum of the first two rows; it is 0 where alpha is. Returns ``log norm``.
     """
     unary, node, size = scores.unary, exponentials.node, alpha.shape[1]
-    lost = exponentials.shift[t] - math.log(scale)
+    scale, level = 1.0 / norm, math.log(norm)
+    lost = level + exponentials.shift[t]
     if size < WIDTH:
         for j in range(size):
             known, carried = alpha[row, j], scale * node[t, j] * (rooms[0, j] + rooms[1, j])
             rooms[to, j] = carried + known * (lost - unary[t, j]) if known > 0.0 else 0.0
-        return
+        return level
     for start in range(0, size, WIDTH):
         p = min(start, size - WIDTH)
         known, both = load(alpha, row, p), add(load(rooms, 0, p), load(rooms, 1, p))
         carried = multiply(multiply(fill(scale), load(node, t, p)), both)
         own = multiply(known, subtract(fill(lost), load(unary, t, p)))
         store(where_positive(known, add(carried, own)), rooms, to, p)
+    return level
 
 
 @kernel
@@ -106,7 +108,7 @@ def chain_entropy(
     losses: FloatArray,  # (M, K, K) - factor log factor
     workspace: ChainWorkspace,  # a row, and one for each token of a window; no messages
     rooms: FloatArray,  # (4, K)
-    entropy: FloatArray,  # (S,) out
+    entropy: FloatArray,  # (2, S) out; and the size of the numbers whose differences they are
     status: IntArray,  # (S,) out: the entropy of a sequence is only valid where it is OK
 ) -> None:
     """Entropies of the labelings of sequences by the chain rule, beside the forward recurrence.
@@ -122,7 +124,7 @@ def chain_entropy(
     window, stride = alpha.shape[0] - 1, min(index.shape[0] - 1, 1)
     for s in range(status.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
-        status[s], entropy[s] = OK, 0.0
+        status[s], entropy[0, s], entropy[1, s] = OK, 0.0, 0.0
         for j in range(alpha.shape[1]):
             rooms[0, j], rooms[1, j] = 0.0, 0.0
         for low in range(begin, end, window):
@@ -131,16 +133,18 @@ def chain_entropy(
             high, run = min(low + window, end), Run(begin, end, 1 - (low - begin))
             status[s] = forward(scores, exponentials, run, low, high, workspace)
             for t in range(low, high if status[s] == OK else low):
-                m, row, to, scale = index[t * stride], 1 + t - low, 2 + (t - begin) % 2, 1.0
+                m, row, to, last = index[t * stride], 1 + t - low, 2 + (t - begin) % 2, 1.0
                 if t > begin:
-                    scale = 1.0 / norm[t - 1]
+                    last = norm[t - 1]
                     product(rooms, 5 - to, exponentials.factor, m, rooms, 0)
                     product(alpha, row - 1, losses, m, rooms, 1)
-                _weigh(scores, exponentials, t, scale, alpha, row, rooms, to)
+                level = _weigh(scores, exponentials, t, last, alpha, row, rooms, to)
+                entropy[1, s] += 1.0 + abs(level)
             if status[s] != OK:
                 break
         if begin < end and status[s] == OK:
             whole = 0.0
             for j in range(alpha.shape[1]):
                 whole += rooms[2 + (end - 1 - begin) % 2, j]
-            entropy[s] = whole / norm[end - 1] + math.log(norm[end - 1])
+            entropy[0, s] = whole / norm[end - 1] + math.log(norm[end - 1])
+            entropy[1, s] += abs(math.log(norm[end - 1]))

@@ -117,8 +117,8 @@ def semimarkov_entropy(
     sequences: IntArray,  # (n,)
     prefixes: SegmentPrefixes,
     moments: SegmentMoments,
-    entropy: FloatArray,  # (S,) out: that of a sequence is only valid where the status is OK
-    status: IntArray,  # (S,) out
+    entropy: FloatArray,  # (2, S) out; and the size of the numbers whose differences they are
+    status: IntArray,  # (S,) out: the entropy of a sequence is only valid where it is OK
 ) -> None:
     """Entropies of the segmentations of some sequences, in time ``O(T (L K + K**2))``."""
     tables, index, entering = exponentials.tables, scores.transition_index, moments.entering
@@ -126,7 +126,7 @@ def semimarkov_entropy(
     for place in range(sequences.shape[0]):
         s = sequences[place]
         begin, end = scores.offsets[s], scores.offsets[s + 1]
-        entropy[s] = 0.0
+        entropy[0, s], entropy[1, s] = 0.0, 0.0
         status[s] = forward(scores, tables, begin, end, begin, prefixes)
         if status[s] != OK:
             continue
@@ -142,7 +142,8 @@ def semimarkov_entropy(
             if t > begin:
                 strips_product(moments.ended, t - begin, tables.transitions, m, entering, 0)
                 strips_product(alpha, t - begin, known.transitions, m, entering, 1)
-            entropy[s] = _carry(scores, exponentials, known, prefixes, moments, begin, t)
+            entropy[0, s] = _carry(scores, exponentials, known, prefixes, moments, begin, t)
+            entropy[1, s] += 1.0 + abs(math.log(prefixes.norm[t]))
 
 
 @kernel

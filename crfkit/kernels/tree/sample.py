@@ -164,14 +164,17 @@ def tree_entropy(
     shift: FloatArray,  # (N,) those of unary scores
     losses: FloatArray,  # (M, K, K) - factor log factor, transposed
     work: TreeWorkspace,  # with two rows
-    entropy: FloatArray,  # (S,) out: that of a forest is only valid where the status is OK
-    status: IntArray,  # (S,) out
+    log_z: FloatArray,  # (S,) out
+    entropy: FloatArray,  # (2, S) out; and the size of the numbers whose differences they are
+    status: IntArray,  # (S,) out: the entropy of a forest is only valid where it is OK
 ) -> None:
     """Entropies of the labelings of forests: ``log Z`` of the factors, and their mean loss.
 
     Both are of the size of what scores differ by at a token, not of that of the scores.
     """
     for s in range(status.shape[0]):
-        status[s] = inside_forest(scores, exponentials, s, work, entropy)
+        status[s] = inside_forest(scores, exponentials, s, work, log_z)
         if status[s] == OK:
-            entropy[s] += _mean_loss(scores, exponentials, shift, losses, s, work)
+            loss = _mean_loss(scores, exponentials, shift, losses, s, work)
+            entropy[0, s] = log_z[s] + loss
+            entropy[1, s] = scores.offsets[s + 1] - scores.offsets[s] + abs(log_z[s]) + abs(loss)
