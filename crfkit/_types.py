@@ -127,9 +127,14 @@ class Potentials:
         tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
         return self.take_tokens(tokens, offsets)
 
+    def run(self, sequences: slice) -> Self:
+        """Return the potentials of a run of sequences."""
+        chosen = np.arange(sequences.start, sequences.stop)
+        return self.take(chosen)._with(first=self.first + sequences.start)
+
     def one(self, s: int) -> Self:
         """Return the potentials of a sequence alone."""
-        return self.take(np.array([s]))._with(first=self.first + s)
+        return self.run(slice(s, s + 1))
 
     def each(self) -> Iterator[Self]:
         """Yield the potentials of one sequence after the other."""

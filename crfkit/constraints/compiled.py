@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crfkit._parallel import make_chunks
 from crfkit._types import Potentials
 from crfkit._warnings import warn_user
 from crfkit.constraints.base import GlobalRule, Limits, LocalRule, Rule, Target
 from crfkit.constraints.joint import USUAL, Budget, JointAutomata, joint_of
 from crfkit.constraints.product import Product
 from crfkit.structures import Structure
+from crfkit.structures.copies import TABLE_CELLS
 
 
 class Compiled:
@@ -65,6 +67,17 @@ class Compiled:
         if self.automata is not None:
             structure = Product(structure, self.automata, self.gaps)
         return structure, potentials
+
+    def pieces(self, potentials: Potentials) -> list[Potentials]:
+        """Return the potentials in pieces whose tables over states of automata are not too large.
+
+        Tables are large where tokens have their own.
+        """
+        count = 0 if self.automata is None else self.automata.n_copies(potentials)
+        if len(potentials.transition_index) * count**2 <= TABLE_CELLS or count == 0:
+            return [potentials]
+        chunks = make_chunks(potentials.offsets, max(TABLE_CELLS // count**2, 1))
+        return [potentials.run(chunk.sequences) for chunk in chunks]
 
     def warn_of_gaps(self) -> None:
         """Warn, once, if labelings that were found since the last time may not be the best ones."""

@@ -15,10 +15,12 @@ from crfkit.constraints.automata import TooManyStatesError, copies_of, product_o
 from crfkit.constraints.base import Automaton, GlobalRule, Target
 from crfkit.constraints.plain import plain
 from crfkit.kernels.chain.automata import AutomatonTables, automata_reject
-from crfkit.structures.copies import LabelCopies
+from crfkit.structures.copies import FEW_COPIES, LabelCopies
 
 # Best labelings of tokens need no table of pairs of states, and may have so many times as many.
 WITHOUT_TABLE = 10
+# Scores of pairs of states and tokens of a sequence, then: 1 GB.
+MOST_CELLS = 1 << 27
 # Automata of so many different rules are kept: making them takes longer than a short answer.
 KEPT = 64
 
@@ -107,8 +109,10 @@ class JointAutomata:
 
         `best` is whether only best labelings are asked for. The potentials tell the labels.
         """
-        without_table = best and potentials.n_codes == potentials.n_labels
-        most = self.budget.max_states * (WITHOUT_TABLE if without_table else 1)
+        most = self.budget.max_states
+        if best and potentials.n_codes == potentials.n_labels:
+            cells = MOST_CELLS // max(int(np.diff(potentials.offsets).max(initial=0)), 1)
+            most = max(most, min(most * WITHOUT_TABLE, cells))
         found, known = self._copies.get(which), self._too_many.get(which)
         if found is None and known is not None and known.states > most:
             raise known.with_traceback(None)
@@ -130,6 +134,15 @@ class JointAutomata:
         except TooManyStatesError:
             return False
         return True
+
+    def n_copies(self, potentials: Potentials) -> int:
+        """Return how many copies of labels a table has, where tokens have their own; else 0."""
+        if len(potentials.transition_index) == 1:
+            return 0
+        try:
+            return len(self.copies(self.all, potentials).label)
+        except TooManyStatesError:
+            return FEW_COPIES
 
     def too_large_for_sums(self, states: int) -> str:
         """Return what to tell where sums are asked for, which need the product of all."""

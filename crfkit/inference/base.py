@@ -45,13 +45,14 @@ class FittedModel(NamedTuple):
         """
         model, weights = self
 
-        def answer(chunk: Chunk) -> Answer:
+        def answer(chunk: Chunk) -> list[Answer]:
             structure, potentials = model.structure, model.scores(weights, data, chunk, threads)
             if held is not None:
                 structure, potentials = held.restrict(structure, potentials)
             if is_long(chunk):
                 structure = with_threads(structure, threads)
-            return question(structure, potentials)
+            pieces = [potentials] if held is None else held.pieces(potentials)
+            return [question(structure, piece) for piece in pieces]
 
         if share is None:
             share = data.n_tokens
@@ -59,10 +60,11 @@ class FittedModel(NamedTuple):
                 share = max(LEAST_CHUNK, share // (CHUNKS_A_THREAD * threads.n_workers))
         chunks = make_chunks(data.offsets, min(model.chunk_tokens, share))
         if len(chunks) == 1:
-            return [answer(chunks[0])]
+            return answer(chunks[0])
         answers = iter(threads(answer, [chunk for chunk in chunks if not is_long(chunk)]))
         # Long sequences one after the other, each over all threads.
-        return [answer(chunk) if is_long(chunk) else next(answers) for chunk in chunks]
+        every = [answer(chunk) if is_long(chunk) else next(answers) for chunk in chunks]
+        return [one for piece in every for one in piece]
 
 
 def expectations(structure: Structure, potentials: Potentials) -> tuple[Counts, FloatArray]:

@@ -44,6 +44,7 @@ from crfkit.structures.base import (
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.copies import (
     FEW_COPIES,
+    TABLE_CELLS,
     LabelCopies,
     add_copies_of_chain,
     best_copies,
@@ -317,13 +318,14 @@ class Chain(Structure[ChainPotentials]):
         self, potentials: ChainPotentials, copies: LabelCopies, found: Counts, out: Counts
     ) -> None:
         """Write weights of the parts of `with_copies` as those of labels and transitions."""
-        add_copies_of_chain(copies, found, out)
+        add_copies_of_chain(potentials.transition_index, copies, found, out)
 
     def argmax_of_copies(
         self, potentials: ChainPotentials, copies: LabelCopies
     ) -> tuple[CodeArray, FloatArray]:
         """Return the best paths of copies of labels and their scores."""
-        if len(copies.label) <= FEW_COPIES:
+        count, tables = len(copies.label), len(potentials.transition_index)
+        if count <= FEW_COPIES and (tables == 1 or tables * count**2 <= TABLE_CELLS):
             return self.argmax(copied_chain(potentials, copies))
         found, value, status = best_copies(chain_arrays(potentials), copies)
         raise_if_dead(potentials, status)

@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.copies import CopyArcs, chain_copies_max
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, restricted_tables
 
-# A table of all pairs of so many copies is faster than lists of those that may follow each other.
-FEW_COPIES = 200
+# A table of all pairs of so many copies is faster than lists of those that may follow each other;
+# where tokens have their own tables, these may have so many cells.
+FEW_COPIES, TABLE_CELLS = 200, 1 << 22
 
 
 class LabelCopies(NamedTuple):
@@ -65,12 +66,13 @@ def best_copies(scores: ChainScores, copies: LabelCopies) -> tuple[CodeArray, Fl
 def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPotentials:
     """Return the potentials of a dense chain over copies of its labels."""
     starts, ends = _ends(potentials.offsets)
+    used, index = _used(potentials.transition_index)
     unary = potentials.unary[:, copies.label]
     unary[starts] += _forbidding(copies.first)
     unary[ends] += _forbidding(copies.last)
-    pair = potentials.pair[:, copies.label[:, None], copies.label]
-    pair, _ = restricted_tables(pair, potentials.transition_index, copies.steps)
-    return potentials._replace(unary=unary, pair=pair)
+    pair = potentials.pair[used[:, None, None], copies.label[:, None], copies.label]
+    pair, _ = restricted_tables(pair, index, copies.steps)
+    return potentials._replace(unary=unary, pair=pair, transition_index=index)
 
 
 def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> SegmentPotentials:
@@ -80,20 +82,27 @@ def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> Segme
     unary = potentials.unary.reshape(-1, 4, size)[:, :, copies.label]
     unary[starts, 1] += _forbidding(copies.first)
     unary[ends, 2] += _forbidding(copies.last)
-    tables = potentials.pair[:rows].reshape(-1, size, size)[:, copies.label[:, None], copies.label]
-    tables, _ = restricted_tables(tables, potentials.transition_index, copies.steps)
-    tables = tables.reshape(-1, count)
-    pair = np.concatenate([tables, potentials.pair[rows:, copies.label]])
+    used, index = _used(potentials.transition_index)
+    tables = potentials.pair[:rows].reshape(-1, size, size)
+    tables = tables[used[:, None, None], copies.label[:, None], copies.label]
+    tables, _ = restricted_tables(tables, index, copies.steps)
+    steps = tables.reshape(-1, count)
+    pair = np.concatenate([steps, potentials.pair[rows:, copies.label]])
     unary = unary.reshape(-1, 4 * count)
-    return potentials._replace(unary=unary, pair=pair, n_transitions=len(tables))
+    return potentials._replace(
+        unary=unary, pair=pair, transition_index=index, n_transitions=len(steps)
+    )
 
 
-def add_copies_of_chain(copies: LabelCopies, found: Counts, out: Counts) -> None:
-    """Write weights of the parts of a chain over copies of labels as those of its parts."""
-    present, begins = _runs(copies)
+def add_copies_of_chain(index: IdArray, copies: LabelCopies, found: Counts, out: Counts) -> None:
+    """Write weights of the parts of a chain over copies of labels as those of its parts.
+
+    `index` are its tables of transitions.
+    """
+    (used, _), (present, begins) = _used(index), _runs(copies)
     out.unary[...] = 0.0
     out.unary[:, present] = np.add.reduceat(found.unary, begins, axis=1)
-    out.pair[:, present[:, None], present] += _of_pairs(found.pair, begins)
+    out.pair[used[:, None, None], present[:, None], present] += _of_pairs(found.pair, begins)
 
 
 def add_copies_of_segments(
@@ -105,12 +114,24 @@ def add_copies_of_segments(
     unary = np.zeros((len(out.unary), 4, size))
     unary[:, :, present] = np.add.reduceat(found.unary.reshape(-1, 4, count), begins, axis=2)
     out.unary[...] = unary.reshape(-1, 4 * size)
-    wide = rows // size * count
+    used, _ = _used(potentials.transition_index)
+    wide = len(used) * count
     tables = np.zeros((rows // size, size, size))
     steps = found.pair[:wide].reshape(-1, count, count)
-    tables[:, present[:, None], present] = _of_pairs(steps, begins)
+    tables[used[:, None, None], present[:, None], present] = _of_pairs(steps, begins)
     out.pair[:rows] += tables.reshape(-1, size)
     out.pair[rows:, present] += np.add.reduceat(found.pair[wide:], begins, axis=1)
+
+
+def _used(index: IdArray) -> tuple[IntArray, IdArray]:
+    """Return the tables of transitions that tokens have, and which of these each has.
+
+    A table over copies is large: no others are made.
+    """
+    if not len(index):
+        return np.zeros(1, np.int64), index
+    used, places = np.unique(index, return_inverse=True)
+    return used.astype(np.int64), places.reshape(index.shape).astype(np.uint32)
 
 
 def _of_pairs(tables: FloatArray, begins: IntArray) -> FloatArray:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from crfkit.constraints import hard, joint, relaxation
+from crfkit.constraints import compiled, hard, joint, relaxation
+from crfkit.constraints.compiled import Compiled
 from crfkit.constraints.global_rules import Before, Contiguous, Count, NotTogether
-from crfkit.constraints.joint import Budget, JointAutomata
+from crfkit.constraints.joint import USUAL, Budget, JointAutomata
 from crfkit.constraints.product import Product
 from crfkit.constraints.search import INTEGER, METHODS, PRODUCT, RELAXATION, VITERBI
 from crfkit.structures import Chain, NoPathError
@@ -109,3 +110,18 @@ def test_an_empty_sequence_keeps_rules_that_ask_for_nothing():
                     ask(scores)
             else:
                 ask(scores)
+
+
+def test_large_tables_of_tokens_are_made_for_few_sequences_at_a_time(monkeypatch):
+    scores, target = random_scores(0, [2, 3, 0, 4, 1], 3, own_steps=True), target_of([*"abc"])
+    target.data.n_tokens = 10
+    monkeypatch.setattr(compiled, "TABLE_CELLS", 150)
+    for rule, most in ((Before("a", "b"), 2000), (Contiguous(), 9)):
+        held = Compiled([rule], target, USUAL._replace(max_states=most))
+        pieces = held.pieces(scores)
+        assert len(pieces) > 1 and sum(len(each.offsets) - 1 for each in pieces) == 5
+        found = [Product(Chain(), held.automata).argmax(each) for each in pieces]
+        whole = Product(Chain(), held.automata).argmax(scores)
+        for parts, every in zip(zip(*found, strict=True), whole, strict=True):
+            np.testing.assert_array_equal(np.concatenate(parts), every)
+    assert [each.first for each in Compiled([], target).pieces(scores)] == [0]

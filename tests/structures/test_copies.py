@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit.structures import Chain, NoPathError, chain
-from crfkit.structures.copies import make_copies
+from crfkit.structures.copies import copied_chain, make_copies
 from tests.contracts.structures import problem
 from tests.oracles import PROBLEMS, random_scores
 
@@ -44,3 +44,9 @@ def test_the_end_of_all_paths_of_copies_is_told(monkeypatch):
             with pytest.raises(NoPathError) as error:
                 Chain().argmax_of_copies(given, copies)
             assert (error.value.sequence, error.value.position) == (s, t)
+
+
+def test_tables_of_transitions_that_no_token_has_are_left_out():
+    scores = random_scores(1, [3, 2], 2, own_steps=True)
+    wide = copied_chain(scores.run(slice(1, 2)), in_turns(2))
+    assert len(scores.pair) == 5 and len(wide.pair) == 2 and wide.first == 1
