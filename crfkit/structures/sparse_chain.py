@@ -23,6 +23,9 @@ from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
 from crfkit.structures.shares import add_share_of_labels, expected_scores
 
+# A table of all pairs is faster than a list of more than this share of them, and takes less memory.
+MOST_SCORED = 0.25
+
 
 class SparseChain(Structure[ChainPotentials]):
     """A chain whose transitions all have the score 0, but for E given pairs of labels.
@@ -160,9 +163,17 @@ class SparseChain(Structure[ChainPotentials]):
 
     def restricted(
         self, potentials: ChainPotentials, steps: BoolArray, which: IntArray | None = None
-    ) -> tuple[Chain, ChainPotentials]:
-        """Return the dense chain without some steps."""
-        return Chain().restricted(self._filled_up(potentials), steps, which)
+    ) -> tuple[Structure, ChainPotentials]:
+        """Return the chain without some steps: a dense one, where these are many."""
+        size, scored = self.n_labels, self.source * self.n_labels + self.target
+        forbidden = np.flatnonzero(~steps) if which is None else np.zeros(0, np.int64)
+        if which is not None or len(scored) + len(forbidden) > MOST_SCORED * size**2:
+            return Chain().restricted(self._filled_up(potentials), steps, which)
+        keys = np.union1d(scored, forbidden)
+        pair = np.zeros((1, len(keys)))
+        pair[0, np.searchsorted(keys, scored)] = potentials.pair[0]
+        pair[0, np.searchsorted(keys, forbidden)] = -np.inf
+        return SparseChain(keys // size, keys % size, size), potentials._replace(pair=pair)
 
     def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""

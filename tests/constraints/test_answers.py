@@ -1,6 +1,7 @@
 """Answers under local rules, on each structure, against the legal labelings among all."""
 
-from itertools import pairwise, product
+from functools import cache
+from itertools import accumulate, groupby, pairwise, product
 
 import numpy as np
 import pytest
@@ -25,11 +26,11 @@ def words(rng):
     return [[{"is": WORDS[i]} for i in rng.integers(3, size=length)] for length in LENGTHS]
 
 
-def fit_chain(seed):
+def fit_chain(seed, tags=TAGS):
     """Return a chain that has some weight for everything."""
     rng = np.random.default_rng(seed)
-    X = [[{"is": WORDS[i]} for i in rng.integers(3, size=len(TAGS))] for _ in range(6)]
-    y = [[TAGS[i] for i in rng.permutation(len(TAGS))] for _ in X]
+    X = [[{"is": WORDS[i]} for i in rng.integers(3, size=len(tags))] for _ in range(6)]
+    y = [[tags[i] for i in rng.permutation(len(tags))] for _ in X]
     crf = CRFClassifier(c2=0.3, boundary_weights=True).fit([*X, *X], [*y, *y])
     for name in ("transitions_", "start_weights_", "end_weights_"):
         drawn = rng.normal(size=getattr(crf, name).shape)
@@ -58,6 +59,11 @@ def fit_segments(seed):
 
 
 def spans_of(labels):
+    return _spans_of(tuple(labels))
+
+
+@cache
+def _spans_of(labels):
     return [tuple(span) for span in spans_from_tags(labels)]
 
 
@@ -134,7 +140,7 @@ def known_labels(rng, X):
     return Known(rows), keeps
 
 
-def known_spans(rng, X):
+def known_spans(rng, X, spans_of=spans_of):
     spans = []
     for tokens in X:
         places = sorted(rng.choice(len(tokens) + 1, min(3, len(tokens) + 1), replace=False))
@@ -375,4 +381,41 @@ def test_random_problems_of_segments_have_the_legal_segmentations(seed):
             np.testing.assert_allclose(proba[s], expected, atol=1e-11)
             theirs = [sum(given[[one in path for path in paths]]) for one in asked[s]]
             np.testing.assert_allclose(spans[s], theirs, atol=1e-11)
+    assert answered
+
+
+def runs_of(labels):
+    ends = [0, *accumulate(len([*run]) for _, run in groupby(labels))]
+    return [(i, j, labels[i]) for i, j in pairwise(ends) if labels[i] != "O"]
+
+
+WRITTEN = {
+    "BILOU": (["B-A", "I-A", "L-A", "U-B", "O"], spans_of),
+    "IOE1": (["I-A", "E-A", "I-B", "O"], spans_of),
+    "runs": (["A", "B", "O"], runs_of),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_random_problems_of_known_spans_are_read_as_labels_are(name):
+    tags, read = WRITTEN[name]
+    model, rng, answered = fit_chain(2, tags), np.random.default_rng(3), 0
+    X = words(rng)
+    listed = all_labelings(model, model.vectorizer_.transform(X))
+    for _ in range(PROBLEMS):
+        rule, keeps = known_spans(rng, X, read)
+        kept = [
+            np.array([keeps(s, y) for y in labelings]) for s, (labelings, _) in enumerate(listed)
+        ]
+        if not all(legal.any() for legal in kept):
+            with pytest.raises(ValueError, match="no labeling keeps to Known of the span"):
+                model.predict(X, constraints=rule)
+            continue
+        answered += 1
+        best = model.predict(X, constraints=rule)
+        logs = model.sequence_log_proba(X, best, constraints=rule)
+        for s, ((labelings, shares), legal) in enumerate(zip(listed, kept, strict=True)):
+            given = np.where(legal, shares, 0.0) / shares[legal].sum()
+            assert given[labelings.index(best[s])] == pytest.approx(given.max(), rel=1e-9)
+            assert np.exp(logs[s]) == pytest.approx(given.max(), rel=1e-9)
     assert answered
