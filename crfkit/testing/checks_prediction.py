@@ -256,3 +256,28 @@ def check_confidence_of_sequences_and_spans(model: Any, X: Tokens) -> None:
         tokens = model.confidence(sequences, of="tokens")
         least = [own.min(initial=1.0) for own in tokens]
         assert np.all(whole <= np.array(least) + 1e-9)
+
+
+@needs("sample")
+def check_samples_are_labelings(model: Any, X: Tokens) -> None:
+    """Samples have a label for each token; the same number as random state gives the same ones."""
+    sequences = [*X, [], X[0][::-1]]
+    drawn = model.sample(sequences, 3, random_state=0)
+    assert [len(own) for own in drawn] == [3] * len(sequences)
+    for labelings, sequence in zip(drawn, sequences, strict=True):
+        assert [len(labels) for labels in labelings] == [len(sequence)] * 3
+    labels = {label for own in drawn for labels in own for label in labels}
+    assert labels <= set(model.classes_)
+    fewer = model.sample(sequences, 1, random_state=0)
+    assert fewer == [own[:1] for own in drawn]
+
+
+@needs("entropy", "predict_proba")
+def check_entropies_are_those_of_probabilities(model: Any, X: Tokens) -> None:
+    """Entropies of tokens are those of `predict_proba`; none of sequences is below 0."""
+    sequences = [*X, [], X[0][::-1]]
+    whole, of_tokens = model.entropy(sequences), model.entropy(sequences, of="tokens")
+    assert whole.shape == (len(sequences),) and np.all(whole >= 0) and whole[len(X)] == 0
+    for own, rows in zip(of_tokens, model.predict_proba(sequences), strict=True):
+        known = -np.sum(rows * np.log(np.maximum(rows, 1e-300)), axis=1)
+        np.testing.assert_allclose(own, known, rtol=0, atol=1e-9)

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import CRFClassifier, CRFClassifierCV, MaxMarginCRF, SemiMarkovCRF, StructuredPerceptron
+from crfkit import (
+    CRFClassifier,
+    CRFClassifierCV,
+    MaxMarginCRF,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    StructuredPerceptron,
+    TreeFeatures,
+)
 from crfkit.inference import base
 
 X = [[{"w": w} for w in text.split()] for text in ("I saw New York", "Ann left", "York saw Ann I")]
@@ -113,6 +121,23 @@ def test_wrong_questions_are_told(model):
         assert not hasattr(kind(), "entropy")
     assert model.sample([]) == [] and model.entropy([]).shape == (0,)
     assert model.entropy([], of="tokens") == []
+
+
+def test_trees_of_tokens_answer_too():
+    """Where each token has the next one as its parent, the tree is the chain from behind."""
+    rows, y = [[{"w": "a"}, {"w": "b"}, {"w": "a"}]] * 3, [["A", "B", "A"]] * 3
+    above = [
+        [token | {"up": up} for token, up in zip(row, (1, 2, -1), strict=True)] for row in rows
+    ]
+    forests = TreeFeatures(SequenceVectorizer(), parent="up").fit_transform(above)
+    crf, chain = (CRFClassifier(all_possible_transitions=True) for _ in range(2))
+    crf.fit(forests, y)
+    chain.fit(rows, y)
+    np.testing.assert_allclose(crf.entropy(forests), chain.entropy(rows), rtol=1e-4)
+    drawn = crf.sample(forests, 500, random_state=0)[0]
+    share = np.mean([labels == ["A", "B", "A"] for labels in drawn])
+    expected = np.exp(crf.sequence_log_proba(forests, y)[0])
+    assert abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / 500)
 
 
 def test_a_search_over_penalties_answers_too():

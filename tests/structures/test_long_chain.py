@@ -52,6 +52,7 @@ def test_blocks_give_the_sums_of_the_whole(seed, length, size, scale, tables, fo
     assert_same(scores, weight, atol=1e-9 if scale > 100 else 1e-11)
     with ThreadMap(2) as threads:
         entropy = with_threads(Chain(), threads).entropy(scores)
+    assert entropy == with_threads(Chain(), ThreadMap(1)).entropy(scores)
     np.testing.assert_allclose(entropy, Chain().entropy(scores), rtol=1e-9, atol=1e-12)
 
 
