@@ -83,7 +83,7 @@ def judged_confidence(
         right, known = _right_tokens(model, y, predicted, offsets)
         return JudgedConfidence(found[known], right[known], weight[known])
     if of == "sequences":
-        right, known = _right_sequences(model, X, y, predicted, offsets)
+        right, known = _right_sequences(model, y, predicted, offsets)
         start, stop = offsets[:-1], offsets[1:]
     else:
         spans = model.predict_spans(X)
@@ -175,7 +175,7 @@ def _right_tokens(
 
 
 def _right_sequences(
-    model: Any, X: Any, y: Any, predicted: Any, offsets: IntArray
+    model: Any, y: Any, predicted: Any, offsets: IntArray
 ) -> tuple[BoolArray, BoolArray]:
     """Return which sequences are right as a whole, and of which all labels are known, (S,)."""
     tokens = _right_tokens(model, y, predicted, offsets)
@@ -183,10 +183,6 @@ def _right_sequences(
     found = np.zeros((2, len(filled)), bool)
     if filled.any():
         found[:, filled] = np.logical_and.reduceat(tokens, offsets[:-1][filled], axis=1)
-    if getattr(model, "scheme_", None) is not None and holds_segments(as_lists(y, "y")):
-        # Labels of tokens need not tell where segments begin.
-        true, pred = map(_keys, find_segments(y, model.predict_spans(X), None))
-        found[0, [s for s, *_ in true ^ pred]] = False
     return found[0], found[1]
 
 
