@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from crfkit._types import IntArray
 from crfkit.constraints.base import Limits, LocalRule, Target
 
 
@@ -33,6 +36,10 @@ class AllowedWith(LocalRule):
         """Leave out all other labels of the tokens."""
         if not isinstance(self.labels, Mapping):
             raise TypeError(f"AllowedWith: {self.labels!r:.60} is no dict {{attribute: labels}}.")
-        for attribute, names in self.labels.items():
+        found = target.tokens_with_each(list(self.labels), "AllowedWith")
+        alike: dict[bytes, list[IntArray]] = {}  # words of one list are narrowed down together
+        for tokens, names in zip(found, self.labels.values(), strict=True):
             codes = target.codes_named(names, "AllowedWith")
-            limits.allow(target.tokens_with(attribute, "AllowedWith"), codes)
+            alike.setdefault(codes.tobytes(), []).append(tokens)
+        for mask, parts in alike.items():
+            limits.allow(np.concatenate(parts), np.frombuffer(mask, bool))

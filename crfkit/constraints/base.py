@@ -116,31 +116,45 @@ class Target:
 
     def tokens_with(self, attribute: str, rule: str) -> IntArray:
         """Return the tokens that have an attribute; ValueError if the model knows none so named."""
-        data, place = self.data, self._place(attribute, rule)
-        if place >= data.n_sparse:
-            assert data.dense is not None
-            return np.flatnonzero(data.dense[:, place - data.n_sparse])
-        entries = np.flatnonzero(data.indices == place)
+        return self.tokens_with_each([attribute], rule)[0]
+
+    def tokens_with_each(self, attributes: list[str], rule: str) -> list[IntArray]:
+        """Return the tokens that have each of some attributes; ValueError if one is not known."""
+        data, places = self.data, self._places_of(attributes, rule)
+        number = np.full(data.n_features, -1)
+        number[places] = np.arange(len(places))
+        numbers = number[data.indices]
+        entries = np.flatnonzero(numbers >= 0)
         if data.values is not None:
             entries = entries[data.values[entries] != 0.0]
-        return np.searchsorted(data.indptr, entries, side="right") - 1
+        entries = entries[np.argsort(numbers[entries], kind="stable")]
+        tokens = np.searchsorted(data.indptr, entries, side="right") - 1
+        ends = np.searchsorted(numbers[entries], np.arange(1, len(places)))
+        found = np.split(tokens, ends)[: len(places)]
+        if data.dense is not None:
+            for which in np.flatnonzero(places >= data.n_sparse).tolist():
+                found[which] = np.flatnonzero(data.dense[:, places[which] - data.n_sparse])
+        return found
 
-    def _place(self, attribute: str, rule: str) -> int:
-        """Return the number of an attribute."""
-        if attribute not in self._places:
-            if self._names is None:
-                raise ValueError(
-                    f"{rule}: the model was fitted on features without names, so {attribute!r} is "
-                    "not one of them."
-                )
-            found = np.flatnonzero(name_array(self._names) == attribute)
-            if not len(found):
+    def _places_of(self, attributes: list[str], rule: str) -> IntArray:
+        """Return the numbers of attributes."""
+        wanted = set(attributes) - set(self._places)
+        if wanted and self._names is None:
+            raise ValueError(
+                f"{rule}: the model was fitted on features without names, so {min(wanted)!r} is "
+                "not one of them."
+            )
+        if wanted and self._names is not None:
+            for place, name in enumerate(name_array(self._names).tolist()):
+                if name in wanted:
+                    self._places[name] = place
+        for attribute in attributes:
+            if attribute not in self._places:
                 raise ValueError(
                     f"{rule}: the model has no attribute {attribute!r}: there was none in the "
                     "training data. feature_names_in_ tells which there are."
                 )
-            self._places[attribute] = int(found[0])
-        return self._places[attribute]
+        return np.array([self._places[attribute] for attribute in attributes], np.int64)
 
     def labels_named(self, name: Any, rule: str) -> tuple[BoolArray, bool]:
         """Return which labels, (K,), a name stands for, and whether it is that of a type of spans.

@@ -211,6 +211,10 @@ def test_dense_attributes_are_found_by_their_names(crf):
     found = CRFClassifier(c2=0.1).fit(dense, TAGS).predict(dense, constraints=rule)
     assert found == crf.predict(X, constraints=rule)
     assert found[1][2] == "B-PER"
+    assert crf.predict(X, constraints=AllowedWith({})) == crf.predict(X)
+    many = {f"w:{word}": ["LOC", "O"] for word in ("york", "city", "saw", "ann", "john")}
+    apart = [AllowedWith({name: labels}) for name, labels in many.items()]
+    assert crf.predict(X, constraints=AllowedWith(many)) == crf.predict(X, constraints=apart)
 
 
 def test_a_parameter_and_a_call_hold_together(crf):
