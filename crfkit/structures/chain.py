@@ -102,6 +102,9 @@ class Chain(Structure[ChainPotentials]):
     ones come in the same order, each found from those before (recursive enumeration: Jimenez and
     Marzal 1999): little is computed for one more.
 
+    Samples are drawn by forward filtering, backward sampling (Scott 2002); entropies are carried
+    beside the forward recurrence (Hernando, Crespi and Cybenko 2005).
+
     With threads, one long sequence is worked on in blocks
     (:func:`crfkit.structures.long_chain.sum_in_blocks`), and many short ones are summed side by
     side, which is faster with few labels; the last bit of a sum may then depend on the other

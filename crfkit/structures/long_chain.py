@@ -189,7 +189,7 @@ def _entropy_of_block(chain: Structure, block: Block, ends: Ends) -> float:
     below -= below.max()
     shares = np.exp(below)
     lost = shares[shares > 0.0] @ below[shares > 0.0] / shares.sum()
-    return whole - float(np.log(shares.sum()) - lost)
+    return max(whole - float(np.log(shares.sum()) - lost), 0.0)
 
 
 def _raise_dead_end(chain: Structure, block: Block, ends: Ends) -> None:
