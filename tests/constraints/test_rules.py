@@ -354,3 +354,17 @@ def test_a_target_knows_forests_and_segments():
     target = target_of(["A", "O"], segments=True)
     assert target.n_codes == 4 and target.labels == ["A", "O", "A", "O"]
     assert isinstance(target, Target)
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [0, 3], [2, 0]], ids=str)
+def test_empty_sequences_keep_to_rules(crf, lengths):
+    new = [X[1][:length] for length in lengths]
+    known = Known([[UNLABELED] * length for length in lengths])
+    spans = Known([[(0, 2, "LOC")][:length] for length in lengths])
+    for rules in (known, spans, ["IOB2", Ends("O", "O"), AllowedAt({0: ["O"]}),
+                  Steps([("O", "PER")]), AllowedWith({"w:ann": ["O"]}), Count("PER")]):  # fmt: skip
+        found = crf.predict(new, constraints=rules)
+        assert [len(labels) for labels in found] == lengths
+        assert [proba.shape for proba in crf.predict_proba(new, constraints=rules)] == [
+            (length, 5) for length in lengths
+        ]
