@@ -495,6 +495,13 @@ def test_sequences_are_independent(structure, potentials):
     found = structure.log_partition(some, np.ones(4), part)
     np.testing.assert_array_equal(found, log_z[chosen])
     np.testing.assert_array_equal(part.unary, whole.unary[rows])
+    if Capability.SAMPLE in structure.capabilities:
+        uniforms = np.random.default_rng(0).random((3, len(potentials.unary)))
+        drawn = structure.sample(potentials, uniforms)[:, rows]
+        np.testing.assert_array_equal(structure.sample(some, uniforms[:, rows]), drawn)
+    if Capability.ENTROPY in structure.capabilities:
+        expected = structure.entropy(potentials)[chosen]
+        np.testing.assert_array_equal(structure.entropy(some), expected)
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
