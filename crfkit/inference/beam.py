@@ -50,9 +50,14 @@ class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
     def decode(
         self, structure: Structure, potentials: Potentials, labels: DecodedLabels | None = None
     ) -> CodeArray:
-        """Return label codes, shape (N,)."""
+        """Return label codes, shape (N,): the best ones where all that is allowed was lost."""
         check_prefixes(structure)
-        return self._search(potentials, np.zeros(len(potentials.unary), np.int32))[0]
+        codes = self._search(potentials, np.zeros(len(potentials.unary), np.int32))[0]
+        lost = structure.score(potentials, codes) == -np.inf
+        if lost.any():
+            tokens = np.repeat(lost, np.diff(potentials.offsets))
+            codes[tokens] = structure.argmax(potentials)[0][tokens]
+        return codes
 
     def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return labels of a sequence, (T,), and how many of the first of them to learn from.

@@ -276,6 +276,14 @@ def test_a_wide_beam_keeps_to_rules():
     assert model.predict(X) != model.predict(X, constraints=rules)
 
 
+def test_a_narrow_beam_that_loses_all_that_is_allowed_gives_way_to_the_exact_search():
+    model = StructuredPerceptron(max_iter=2, search=BeamSearch(width=1)).fit(X, TAGS)
+    rules = ["IOB2", Ends(last=["I-LOC"])]
+    assert {labels[-1] for labels in model.predict(X, constraints=rules)} == {"I-LOC"}
+    with pytest.raises(ValueError, match="sequence 2: no labeling keeps to"):
+        model.predict(X, constraints=[Ends(["O"], ["I-LOC"]), AllowedAt({1: ["O"]}), "IOB2"])
+
+
 WHY = {
     "one": (AllowedAt({0: ["I-PER"]}), TagScheme("IOB2"), Ends(last=["O"]), Steps()),
     "labels": (Known([["O"] * 8, [UNLABELED, "O", "I-PER", "O"], ["O"] * 3, ["O"] * 6, ["O"] * 3]),
