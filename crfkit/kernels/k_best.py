@@ -23,18 +23,7 @@ from typing import Any, NamedTuple
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.dispatch import dispatched
 from crfkit.compiler.jit import part
-from crfkit.compiler.simd import (
-    WIDTH,
-    add,
-    fill,
-    larger,
-    load,
-    load_at,
-    multiply,
-    store_at,
-    subtract,
-    where_positive,
-)
+from crfkit.compiler.simd import WIDTH, fill, larger, load, store_at, subtract
 
 # Where nothing is.
 NONE = -1
@@ -54,8 +43,7 @@ class PathLists(NamedTuple):
     next_score: FloatArray  # (n,) and its score
     heap: CodeArray  # (n,) paths, by these scores
     owner: CodeArray  # (R, W) of nodes: a path that goes on from there by the best choices
-    sums: FloatArray  # (C,) workspace: scores of choices, whole vectors
-    numbers: FloatArray  # (C,) 0, 1, 2, ...
+    sums: FloatArray  # (C,) workspace: scores of choices, with room for whole vectors
     lanes: FloatArray  # (8,) workspace
 
 
@@ -71,7 +59,7 @@ class BestPaths(NamedTuple):
 def score_choices(problem: Any, row: int, column: int, sums: FloatArray) -> int:
     """Write the scores of the best paths to a node by each choice; returns how many these are.
 
-    They do not hold what the node itself adds. Whole vectors may be written, filled with ``-inf``.
+    They do not hold what the node itself adds. More may be written, up to whole vectors.
     """
     raise NotImplementedError
 
@@ -88,15 +76,6 @@ def write(problem: Any, n: int, lists: PathLists, codes: CodeArray, place: int) 
 
 
 @part
-def _scored(problem: Any, row: int, column: int, lists: PathLists) -> int:
-    """Write the scores of choices, and ``-inf`` up to whole vectors; returns how many there are."""
-    count = score_choices(problem, row, column, lists.sums)
-    for i in range(count, -(-count // WIDTH) * WIDTH):
-        lists.sums[i] = -math.inf
-    return count
-
-
-@part
 def _largest(vector: FloatArray, lists: PathLists) -> float:
     """Return the largest lane, which is a number: sooner than `largest` does."""
     s = lists.lanes
@@ -109,41 +88,29 @@ def _largest(vector: FloatArray, lists: PathLists) -> float:
 
 
 @part
-def _best_choice(count: int, lists: PathLists) -> tuple[float, int]:
-    """Return the largest score of a choice, and the first one that has it."""
-    most = fill(-math.inf)
-    for p in range(0, count, WIDTH):
-        most = larger(most, load_at(lists.sums, p))
-    return _first_of(_largest(most, lists), count, lists)
+def _best_choices(count: int, lists: PathLists) -> tuple[float, int, float, int]:
+    """Return the largest score of a choice and the first one that has it, and the next best."""
+    top, choice, second, other = lists.sums[0], 0, -math.inf, 0
+    for i in range(1, count):
+        score = lists.sums[i]
+        if score > second:
+            if score > top:
+                second, other = top, choice
+                top, choice = score, i
+            else:
+                second, other = score, i
+    return top, choice, second, other
 
 
 @part
 def _choice_after(count: int, own: float, choice: int, lists: PathLists) -> tuple[float, int]:
-    """Return the best of the choices that come after one with the score `own`, and its score.
-
-    Scores of the others are replaced by ``-inf``.
-    """
-    most, one = fill(-math.inf), fill(1.0)
-    for p in range(0, count, WIDTH):
-        score = load_at(lists.sums, p)
-        better = where_positive(subtract(score, fill(own)), one)
-        worse = where_positive(subtract(fill(own), score), one)
-        lower = where_positive(subtract(fill(choice + 0.5), load_at(lists.numbers, p)), one)
-        before = add(better, multiply(subtract(one, worse), lower))
-        score = add(score, where_positive(before, fill(-math.inf)))
-        store_at(score, lists.sums, p)
-        most = larger(most, score)
-    return _first_of(_largest(most, lists), count, lists)
-
-
-@part
-def _first_of(top: float, count: int, lists: PathLists) -> tuple[float, int]:
-    """Return a score, and the first choice that has it."""
-    place = fill(float(1 - count))
-    for p in range(0, count, WIDTH):
-        others = where_positive(subtract(fill(top), load_at(lists.sums, p)), fill(float(count)))
-        place = larger(place, subtract(fill(0.0), add(others, load_at(lists.numbers, p))))
-    return top, int(-_largest(place, lists))
+    """Return the best of the choices that come after one with the score `own`, and its score."""
+    top, other = -math.inf, 0
+    for i in range(count):
+        score = lists.sums[i]
+        if score > top and (score < own or (score == own and i > choice)):
+            top, other = score, i
+    return top, other
 
 
 @part
@@ -168,9 +135,8 @@ def _follow(problem: Any, final: int, n: int, row: int, column: int, lists: Path
                 lists.open[n, r] = lists.loss[known, r]
             return
         lists.owner[row, column] = n
-        count = _scored(problem, row, column, lists)
-        top, choice = _best_choice(count, lists)
-        second, other = _choice_after(count, top, choice, lists)
+        count = score_choices(problem, row, column, lists.sums)
+        top, choice, second, other = _best_choices(count, lists)
         lists.column[n, row], lists.choice[n, row], lists.other[n, row] = column, choice, other
         lists.loss[n, row] = lists.open[n, row] = top - second
         if row == final:
@@ -198,7 +164,7 @@ def _branch(problem: Any, final: int, parent: int, n: int, lists: PathLists) -> 
     _copy(lists.column, parent, n, row, final + 1)
     _copy(lists.choice, parent, n, row, final + 1)
     column, choice = lists.column[parent, row], lists.other[parent, row]
-    count = _scored(problem, row, column, lists)
+    count = score_choices(problem, row, column, lists.sums)
     own = lists.sums[choice]
     score, other = _choice_after(count, own, choice, lists)
     lists.choice[n, row], lists.other[n, row] = choice, other
