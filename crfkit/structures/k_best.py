@@ -49,7 +49,8 @@ def empty_lists(potentials: Potentials, most: IntArray, rows: int, choices: int)
     score, next_score = np.empty((2, count))
     return PathLists(
         column, choice, other, loss, open_, top, score, next_row, next_score, heap,
-        np.empty((rows, potentials.n_labels), np.int32), np.empty(padded(choices)),  np.empty(WIDTH),
+        np.empty((rows, potentials.n_labels), np.int32), np.empty(padded(choices)),
+        np.empty(WIDTH),
     )  # fmt: skip
 
 
