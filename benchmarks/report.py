@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _decoding_report
 import _losses_report
 import _ordinary_report
 import _segment_report
@@ -26,6 +27,7 @@ PAGES = [
     "README.md",
     *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
+    *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -510,6 +512,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
     **_losses_report.blocks(cases, table),
     **_soft_report.blocks(cases, table),
+    **_decoding_report.blocks(cases, table),
 }
 
 

@@ -21,7 +21,13 @@ from pathlib import Path
 from types import ModuleType
 
 import _measure
+import active_learning
 import auto
+import calibration
+import constraints
+import corrections
+import decoders
+import decoding
 import handwriting
 import losses_compare
 import losses_genes
@@ -53,6 +59,12 @@ PARTS: dict[str, ModuleType] = {
     "losses_genes": losses_genes,
     "losses_compare": losses_compare,
     "partial_labels": partial_labels,
+    "decoders": decoders,
+    "decoding": decoding,
+    "constraints": constraints,
+    "corrections": corrections,
+    "calibration": calibration,
+    "active_learning": active_learning,
 }
 
 
