@@ -61,7 +61,7 @@ class Count(GlobalRule):
         member = _members(self.label, target, repr(self))
         counted = np.tile(member, (len(member) + 1, 1))
         if self.unit == "spans":
-            counted = _beginnings(member, target)
+            counted = _beginnings(self.label, member, target)
         last = self.at_least if self.at_most is None else self.at_most
         states = np.arange(last + 1)
         more = np.append(states[1:], last if self.at_most is None else -1)
@@ -146,6 +146,8 @@ class NotTogether(GlobalRule):
         """Return the automaton that remembers which of the labels was there."""
         rule = repr(self)
         members = [_members(name, target, rule) for name in listed(self.labels)]
+        if not members:
+            return []
         if np.any(np.sum(members, axis=0) > 1):
             raise ValueError(f"{rule}: a token may have two of the labels at once.")
         states = np.arange(len(members) + 1)
@@ -176,11 +178,14 @@ def _of_members(step: np.ndarray, *members: BoolArray) -> Automaton:
     return Automaton(symbols, step, np.ones(len(step), bool))
 
 
-def _beginnings(member: BoolArray, target: Target) -> BoolArray:
-    """Return whether a span begins with a code (axis 1) after a code, (C + 1, C)."""
+def _beginnings(label: Any, member: BoolArray, target: Target) -> BoolArray:
+    """Return whether a span begins with a code (axis 1) after a code, (C + 1, C).
+
+    A tag is no type, also where it is the only one of its type.
+    """
     reading = target.reading
     types = np.unique(reading.type_of[member])
-    if len(types) == 1 and types[0] >= 0 and np.array_equal(reading.type_of == types[0], member):
+    if label in reading.types and np.array_equal(np.isin(reading.type_of, types), member):
         found: BoolArray = reading.opens & member
         return found
     return np.append(~member, True)[:, None] & member

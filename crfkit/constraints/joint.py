@@ -160,8 +160,11 @@ class JointAutomata:
 _KEPT: dict[str, JointAutomata] = {}
 
 
-def joint_of(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata:
-    """Return the automata of rules, which the labels of the target tell; known ones are kept."""
+def joint_of(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata | None:
+    """Return the automata of rules, which the labels of the target tell; known ones are kept.
+
+    None where there are none, as of labels none of which is that of a span.
+    """
     try:
         params = [(type(rule), plain(rule.get_params(deep=False))) for rule in rules]
     except TypeError:  # a label that has no value to compare
@@ -170,19 +173,21 @@ def joint_of(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> Joi
     found = _KEPT.get(key)
     if found is None:
         found = _made(rules, target, budget)
+        if found is None:
+            return None
         for oldest in list(_KEPT)[: max(len(_KEPT) + 1 - KEPT, 0)]:
             _KEPT.pop(oldest, None)
         _KEPT[key] = found
     return found
 
 
-def _made(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata:
+def _made(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> JointAutomata | None:
     automata, names = [], []
     for rule in rules:
         found = rule.automata(target)
         automata += found
         names += [" ".join(repr(rule).split())] * len(found)
-    return JointAutomata(automata, names, budget)
+    return JointAutomata(automata, names, budget) if automata else None
 
 
 def _side_by_side(automata: tuple[Automaton, ...]) -> AutomatonTables:

@@ -122,7 +122,7 @@ def _of_tokens(structure: Structure, potentials: Potentials) -> FloatArray:
     The probability of the likeliest label is taken as 1 less those of the others, which are exact.
     """
     codes, size = structure.posterior(potentials).marginals, potentials.n_labels
-    shares = codes.reshape(len(codes), -1, size).sum(axis=1)
+    shares = codes.reshape(len(codes), codes.shape[1] // size, size).sum(axis=1)
     shares[np.arange(len(shares)), shares.argmax(axis=1)] = 0.0
     rest = shares.sum(axis=1)
     found: FloatArray = entr(shares).sum(axis=1) - xlog1py(1.0 - rest, -rest)

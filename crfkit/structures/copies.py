@@ -67,7 +67,7 @@ def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPoten
     """Return the potentials of a dense chain over copies of its labels."""
     starts, ends = _ends(potentials.offsets)
     used, index = _used(potentials.transition_index)
-    unary = potentials.unary[:, copies.label]
+    unary = np.take(potentials.unary, copies.label, axis=1)  # in C order, as kernels write it
     unary[starts] += _forbidding(copies.first)
     unary[ends] += _forbidding(copies.last)
     pair = potentials.pair[used[:, None, None], copies.label[:, None], copies.label]

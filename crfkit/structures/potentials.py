@@ -188,7 +188,7 @@ def chain_arrays(scores: Potentials) -> ChainScores:
 
 def exp_unary(scores: Potentials | ChainScores) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(unary - shift)`` and the shift: the largest score of each token."""
-    node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+    node, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
     chain_shift(frozen(scores.unary), node, shift)
     return frozen(np.exp(node, out=node)), frozen(shift)
 
@@ -384,7 +384,7 @@ def _filled_pairs(scores: SegmentPotentials) -> tuple[FloatArray, FloatArray, Fl
 def exponentials(scores: SegmentPotentials) -> kernels.SegmentExponentials:
     """Return the exponentials of the scores, 0 in columns that are added."""
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
-    shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+    shifted, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
     kernels.semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
     of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.

@@ -141,7 +141,7 @@ class SparseChain(Structure[ChainPotentials]):
         np.maximum.at(row_top, self.source, potentials.pair[0])
         kernels.sparse_max(
             self._arrays(potentials), frozen(row_top), self._pattern,
-            np.empty_like(potentials.unary), labels, value, status,
+            np.empty(potentials.unary.shape), labels, value, status,
         )  # fmt: skip
         raise_if_dead(potentials, status)
         return labels, value

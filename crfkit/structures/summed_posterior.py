@@ -24,7 +24,7 @@ class SummedPosterior(Posterior):
 
     def __init__(self, structure: Structure, potentials: Potentials) -> None:
         self._potentials = potentials
-        expected = Counts(np.empty_like(potentials.unary), np.zeros_like(potentials.pair))
+        expected = Counts(np.empty(potentials.unary.shape), np.zeros(potentials.pair.shape))
         weight = np.ones(len(potentials.offsets) - 1)
         self.log_z = structure.log_partition(potentials, weight, expected)
         self.marginals = frozen(expected.unary)
@@ -52,7 +52,7 @@ class SummedPosterior(Posterior):
         if failed.any():  # what they added to transitions is of no use
             carried = self._carry(slopes, status, out.unary)
             rows, chosen = np.repeat(failed, sizes), np.flatnonzero(failed)
-            counts = Counts(np.empty_like(slopes[rows]), out.pair)
+            counts = Counts(np.empty(slopes[rows].shape), out.pair)
             self._in_logs(chosen).pull_back(slopes[rows], counts)
             out.unary[rows] = counts.unary
         out.pair[...] += carried

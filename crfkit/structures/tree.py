@@ -138,7 +138,7 @@ class Tree(Structure[TreePotentials]):
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the potentials."""
-        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        scores, raised, work, sums = _arrays(potentials, np.empty(potentials.unary.shape))
         tree_hessian(scores, raised, tree_scores(tangent), frozen(weight), work, sums, out)
         raise_if_dead(potentials, sums.status)
 
@@ -181,7 +181,7 @@ class Tree(Structure[TreePotentials]):
         """Return labelings drawn from the roots to the leaves, shape (n, N)."""
         from crfkit.structures.tree_posterior import LogTreePosterior
 
-        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        scores, raised, work, sums = _arrays(potentials, np.empty(potentials.unary.shape))
         numbers = as_uniforms(potentials, uniforms)
         labels: CodeArray = np.empty(numbers.shape, np.int32)
         tree_sample(scores, raised, numbers, work, sums.log_z, labels, sums.status)
@@ -197,7 +197,7 @@ class Tree(Structure[TreePotentials]):
         """Return the entropy of the labelings of each forest, shape (S,)."""
         from crfkit.structures.tree_posterior import LogTreePosterior
 
-        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        scores, raised, work, sums = _arrays(potentials, np.empty(potentials.unary.shape))
         losses = transposed(table_losses(potentials.pair, raised.factor, raised.pair_shift))
         level = raised._replace(
             shift=frozen(np.zeros_like(raised.shift)),

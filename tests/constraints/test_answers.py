@@ -8,7 +8,17 @@ import pytest
 from scipy.special import entr
 
 from crfkit import UNLABELED, CRFClassifier, SemiMarkovCRF, SequenceVectorizer, _parallel
-from crfkit.constraints import AllowedAt, AllowedWith, Count, Ends, Known, Steps, TagScheme
+from crfkit.constraints import (
+    AllowedAt,
+    AllowedWith,
+    Contiguous,
+    Count,
+    Ends,
+    Known,
+    NotTogether,
+    Steps,
+    TagScheme,
+)
 from crfkit.data import Forest
 from crfkit.metrics import illegal_tags, spans_from_tags
 from crfkit.potentials import chain_blocks
@@ -419,3 +429,23 @@ def test_random_problems_of_known_spans_are_read_as_labels_are(name):
             assert given[labelings.index(best[s])] == pytest.approx(given.max(), rel=1e-9)
             assert np.exp(logs[s]) == pytest.approx(given.max(), rel=1e-9)
     assert answered
+
+
+@pytest.mark.parametrize("rule", [Contiguous(), NotTogether([])], ids=str)
+def test_rules_about_no_label_change_nothing(rule):
+    crf = fit_chain(0, ["O"])
+    X = words(np.random.default_rng(0))
+    assert crf.predict(X, constraints=rule) == crf.predict(X)
+    np.testing.assert_array_equal(crf.entropy(X, constraints=rule), 0.0)
+
+
+@pytest.mark.parametrize("rule", [None, Contiguous([*TAGS, "A"])], ids=str)
+def test_entropies_of_tokens_are_those_of_their_probabilities(rule):
+    crf = fit_chain(1)  # more copies of labels than a vector has numbers
+    X = words(np.random.default_rng(1))
+    for data in (X, X[1:2], []):
+        found = crf.entropy(data, of="tokens", constraints=rule)
+        proba = crf.predict_proba(data, constraints=rule)
+        assert [len(each) for each in found] == [len(each) for each in data]
+        for own, rows in zip(found, proba, strict=True):
+            np.testing.assert_allclose(own, entr(rows).sum(axis=1), atol=1e-12)

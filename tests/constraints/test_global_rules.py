@@ -68,7 +68,8 @@ OF_TAGS = [
     (Contiguous(["I-a"]), lambda y: in_one_block(y, ["I-a"])),
     (NotTogether(["B-a", "I-a", "O"]), lambda y: len({*y} & {"B-a", "I-a", "O"}) <= 1),
 ]
-CASES = [(RUNS, *each) for each in RULES] + [(TAGS, *each) for each in RULES + OF_TAGS]
+ONE_TAG = (["B-a", "O"], Count("B-a", at_most=1), lambda y: count_of(y, "B-a") <= 1)
+CASES = [(RUNS, *each) for each in RULES] + [(TAGS, *each) for each in RULES + OF_TAGS] + [ONE_TAG]
 
 
 def sequences(labels, most=4):
