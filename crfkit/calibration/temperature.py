@@ -14,13 +14,13 @@ from scipy.optimize import brentq
 
 from crfkit._types import FloatArray, ObjectArray, Potentials
 from crfkit.calibration.base import Calibration, HeldOut
-from crfkit.constraints.known_segments import allowed_codes
 from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.data.targets import Targets, Weights
 from crfkit.estimators._questions import SHARE, tokens_of
 from crfkit.estimators.base import LinearClassifier, fitted_attributes
+from crfkit.labels.segmentation import allowed_codes
 from crfkit.losses import LogLoss
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import WEIGHTS_OF

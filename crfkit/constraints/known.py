@@ -10,7 +10,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, IntArray
 from crfkit.constraints.base import Limits, LocalRule, Part, Target
-from crfkit.constraints.known_segments import allowed_codes, fixed_codes
+from crfkit.constraints.known_segments import fixed_codes
 from crfkit.data.labels import UNLABELED, by_sequence, object_array
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
@@ -18,7 +18,7 @@ from crfkit.data.validation import token_place
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
 from crfkit.labels.reading import LabelReading
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import Segmentation
+from crfkit.labels.segmentation import Segmentation, allowed_codes
 
 # Labels of more tokens are not told apart in messages.
 MOST_PARTS = 500

@@ -6,24 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, IntArray
+from crfkit._types import CodeArray, IntArray
 from crfkit.data.labels import UNKNOWN
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import ANY, BEGINS, EITHER, Segmentation
+from crfkit.labels.segmentation import ANY, BEGINS, Segmentation
 from crfkit.labels.segments import longest
-
-
-def allowed_codes(fixed: CodeArray, size: int) -> BoolArray:
-    """Return which codes each token may have, (N, 2 K), given the fixed ones."""
-    allowed = np.ones((len(fixed), 2 * size), bool)
-    known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
-    labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]
-    allowed[known] = False
-    allowed[known, labels] = True
-    either = fixed[known] <= EITHER
-    allowed[known[either], labels[either] + size] = True
-    allowed[fixed == BEGINS, :size] = False
-    return allowed
 
 
 def fixed_codes(model: Any, runs: Segmentation, offsets: IntArray) -> CodeArray:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Potentials
-from crfkit.constraints import Constraints, Target
-from crfkit.constraints.compiled import Compiled
 from crfkit.data import PackedSequences
 from crfkit.inference.base import Answer
-from crfkit.inference.infeasible import no_segmentation_message, why_infeasible
 from crfkit.structures import NoPathError, Structure
+
+if TYPE_CHECKING:
+    from crfkit.constraints.compiled import Compiled
 
 
 def ask(
@@ -33,6 +33,8 @@ def ask(
         with ThreadMap(self.n_jobs) as threads:
             answers: list[Answer] = model.ask(data, question, threads, share, held)
     except NoPathError as error:
+        from crfkit.inference.infeasible import no_segmentation_message, why_infeasible
+
         why = why_infeasible(model, held, error)
         if why is None and "length_scores_" in vars(self):
             why = no_segmentation_message(self, error, data.lengths)
@@ -46,6 +48,9 @@ def ask(
 
 def held(self: Any, constraints: Any, data: PackedSequences) -> Compiled | None:
     """Return what answers about some data are held to; None where there is nothing."""
+    if constraints is None and self.constraints is None:
+        return None
+    from crfkit.constraints import Constraints, Target  # rules take their time to import
 
     def target() -> Target:
         fitted = vars(self)

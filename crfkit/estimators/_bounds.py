@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from crfkit._types import BoundedLabels, Potentials
-from crfkit.constraints.search import METHODS, Found, best_with_bounds
+from crfkit.estimators._labelings import check_scored, labels_of_codes
 from crfkit.structures import Structure
+
+if TYPE_CHECKING:
+    from crfkit.constraints.search import Found
 
 
 def predict_with_bounds(self: Any, X: Any, *, constraints: Any = None) -> list[BoundedLabels]:
@@ -33,27 +34,24 @@ def predict_with_bounds(self: Any, X: Any, *, constraints: Any = None) -> list[B
         "relaxation" of groups of these, by an "integer program"; and whether they are proved to be
         the best ones.
     """
-    if "vote_changes_" in vars(self):
-        raise ValueError(
-            "averaging='vote' has no scores of labels: use averaging='average', or predict."
-        )
+    from crfkit.constraints.search import METHODS, best_with_bounds  # takes its time to import
+
+    check_scored(self, "predict_with_bounds")
     data = self._pack(X)
 
-    def search(structure: Structure, potentials: Potentials) -> Found:
-        return best_with_bounds(structure, potentials)
+    def search(structure: Structure, potentials: Potentials) -> tuple[list[Any], Found]:
+        found = best_with_bounds(structure, potentials)
+        return labels_of_codes(self, found.codes, potentials.offsets), found
 
-    found = self._ask(data, search, constraints=constraints)
-    codes = np.concatenate([np.zeros(0, np.int32), *(each.codes for each in found)])
-    labels = self._fitted_labels().coding(self).write(codes, self.classes_, data.offsets)
-    parts = [
-        zip(
-            each.value.tolist(), each.bound.tolist(), each.method.tolist(),
-            each.is_optimal.tolist(), strict=True,
-        )
-        for each in found
-    ]  # fmt: skip
-    numbers = [row for part in parts for row in part]
     return [
-        BoundedLabels(list(row), score, bound, METHODS[method], proved)
-        for row, (score, bound, method, proved) in zip(labels, numbers, strict=True)
+        BoundedLabels(*row)
+        for labels, found in self._ask(data, search, constraints=constraints)
+        for row in zip(
+            labels,
+            found.value.tolist(),
+            found.bound.tolist(),
+            [METHODS[number] for number in found.method.tolist()],
+            found.is_optimal.tolist(),
+            strict=True,
+        )
     ]

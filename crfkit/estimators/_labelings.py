@@ -46,11 +46,7 @@ def predict_n_best(
     """
     check_whole("n", n, 1)
     check_flag("as_spans", as_spans)
-    if "vote_changes_" in vars(self):
-        raise ValueError(
-            "averaging='vote' elects each label by itself, so that labelings have no scores: use "
-            "averaging='average' for predict_n_best."
-        )
+    check_scored(self, "predict_n_best")
     data = self._pack(X)
 
     def search(structure: Structure, potentials: Potentials) -> tuple[RankedCodes, FloatArray]:
@@ -81,7 +77,7 @@ def _ranked(
     estimator: Any, found: RankedCodes, log_proba: FloatArray, offsets: IntArray, as_spans: bool
 ) -> list[list[RankedLabels]]:
     """Return what was found as records, by sequence."""
-    write = segments_of if as_spans else _labels
+    write = segments_of if as_spans else labels_of_codes
     labels = write(estimator, found.codes, found.offsets(offsets))
     if estimator.has_probabilities:
         probability = np.exp(log_proba).tolist()
@@ -100,8 +96,17 @@ def _joined(chunks: list[tuple[RankedCodes, FloatArray]]) -> tuple[RankedCodes, 
     return found, np.concatenate([none.scores, *(log_proba for _, log_proba in chunks)])
 
 
-def _labels(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Any]]:
-    """Return the labels that codes stand for."""
+def labels_of_codes(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Any]]:
+    """Return the labels of sequences that codes of tokens stand for."""
     coding = estimator._fitted_labels().coding(estimator)
     labels: list[list[Any]] = coding.write(codes, estimator.classes_, offsets)
     return labels
+
+
+def check_scored(estimator: Any, method: str) -> None:
+    """Raise ValueError if labelings have no scores, which a method is about."""
+    if "vote_changes_" in vars(estimator):
+        raise ValueError(
+            "averaging='vote' elects each label by itself, so that labelings have no scores: use "
+            f"averaging='average' for {method}."
+        )

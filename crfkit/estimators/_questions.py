@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import FloatArray, Potentials
-from crfkit.constraints.known_segments import allowed_codes
 from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.inference.base import expectations, marginals
 from crfkit.inference.log_probability import log_probability
-from crfkit.labels.segmentation import ANY
+from crfkit.labels.segmentation import ANY, allowed_codes
 from crfkit.structures import Structure
 
 # Tokens of a chunk whose results depend on each other, whatever the number of threads.

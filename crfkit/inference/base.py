@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, ObjectArray, Potentials
-from crfkit.constraints.compiled import Compiled
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.labels.base import LabelCoding
 from crfkit.labels.reading import LabelReading
 from crfkit.structures import Structure
+
+if TYPE_CHECKING:
+    from crfkit.constraints.compiled import Compiled
 
 # Chunks of new data that each thread gets, where they are not too small.
 CHUNKS_A_THREAD, LEAST_CHUNK = 4, 500

@@ -53,6 +53,19 @@ def segmentation_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Segme
     return Segmentation(start, stop, codes[start].astype(np.int64) - n_labels)
 
 
+def allowed_codes(fixed: CodeArray, size: int) -> BoolArray:
+    """Return which codes each token may have, (N, 2 K), given what is known of each, (N,)."""
+    allowed = np.ones((len(fixed), 2 * size), bool)
+    known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
+    labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]
+    allowed[known] = False
+    allowed[known, labels] = True
+    either = fixed[known] <= EITHER
+    allowed[known[either], labels[either] + size] = True
+    allowed[fixed == BEGINS, :size] = False
+    return allowed
+
+
 def known_segments(targets: Targets, offsets: IntArray, n_labels: int) -> Segmentation:
     """Return the segments whose tokens are known, with each of the labels that they may have."""
     runs = segmentation_of(targets.states, offsets, n_labels)

@@ -21,7 +21,6 @@ from crfkit._parallel import ThreadMap, return_memory
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.constraints import Constraints
 from crfkit.labels.base import LabelSpace
 from crfkit.labels.costs import Cost
 from crfkit.losses import LOSSES, Loss
@@ -144,6 +143,8 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
     check_random_state(given["random_state"])
     check_init(given["init"])
     if given["constraints"] is not None:
+        from crfkit.constraints import Constraints  # rules take their time to import
+
         Constraints.of(given["constraints"])
     estimator._decoder()
     return Problem(

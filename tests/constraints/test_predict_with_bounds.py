@@ -73,5 +73,5 @@ def test_limits_of_searches_are_checked_and_written():
 
 def test_voting_has_no_scores():
     perceptron = StructuredPerceptron(max_iter=2, averaging="vote").fit(X, Y)
-    with pytest.raises(ValueError, match="averaging='vote' has no scores"):
+    with pytest.raises(ValueError, match="labelings have no scores.*for predict_with_bounds"):
         perceptron.predict_with_bounds(X)
