@@ -10,6 +10,7 @@ from crfkit.constraints.base import Automaton
 from crfkit.constraints.global_rules import Before, Contiguous, Count, NotTogether
 from crfkit.constraints.joint import JointAutomata
 from tests.constraints.targets import target_of
+from tests.ids import stable
 
 RUNS = ["O", "a", "b"]
 TAGS = ["B-a", "B-b", "I-a", "O"]
@@ -82,7 +83,7 @@ def accepted(automata, labels, rows):
     return ~JointAutomata(automata, [""] * len(automata)).rejecting(codes, offsets)
 
 
-@pytest.mark.parametrize(("labels", "rule", "says"), CASES, ids=str)
+@pytest.mark.parametrize(("labels", "rule", "says"), CASES, ids=stable)
 def test_a_rule_says_what_its_automata_accept(labels, rule, says):
     automata, rows = rule.automata(target_of(labels)), sequences(labels)
     found = accepted(automata, labels, rows).all(axis=1)
