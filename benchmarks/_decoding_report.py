@@ -22,6 +22,7 @@ def blocks(cases: Cases, table: Table) -> dict[str, Callable[[], list[str]]]:
         "decoding_programs": lambda: table(*programs(cases("decoding"))),
         "constraints_names": lambda: table(*names(cases("constraints"))),
         "constraints_records": lambda: table(*records(cases("constraints"))),
+        "constraints_methods": lambda: table(*methods(cases("constraints"))),
         "corrections": lambda: table(*corrected(cases("corrections"))),
         "looked_at": lambda: table(*looked_at(cases("corrections"))),
         "calibration": lambda: table(*calibrated(cases("calibration"))),
@@ -102,6 +103,21 @@ def records(found: dict[str, Any]) -> tuple[Row, list[Row]]:
                       for text in (f"{row[key]['mean']:.1f}", gain)]  # fmt: skip
             shares = (f"{row[key]['mean']:.1f} %" for key in ("optimal", "by viterbi"))
             rows.append((name, way, *scores, *shares))
+    return head, rows
+
+
+def methods(found: dict[str, Any]) -> tuple[Row, list[Row]]:
+    """Return how labels were found under rules, by what products may take."""
+    ways = ("viterbi", "product", "relaxation", "integer program")
+    rows = [
+        (f"{name.removeprefix('methods, ')}, {case['rules']} rules, {budget}",
+         *(f"{row.get(f'by {way}', 0.0):.1f}" for way in ways), f"{row['optimal']:.1f}",
+         f"{row['best']:.1f}", f"{1e3 * row['seconds'] / case['records']:.1f}")
+        for name, case in found.items() if "budgets" in case
+        for budget, row in case["budgets"].items()
+    ]  # fmt: skip
+    head = ("`max_states`", *(f"by {way}, %" for way in ways), "proved, %", "best, %",
+            "ms a record")  # fmt: skip
     return head, rows
 
 
@@ -196,7 +212,7 @@ def coverage(found: dict[str, Any]) -> tuple[Row, list[Row]]:
 
 def asked(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     """Return how many labels each query function takes to the target."""
-    head = ("", "labeled tokens to 95 % of the full F1", "of those at random",
+    head = ("", "labeled tokens to 95 % of the full F1", "of those at random", "of all",
             "seconds of queries")  # fmt: skip
     rows = []
     for name, case in found.items():
@@ -207,6 +223,7 @@ def asked(found: dict[str, Any]) -> tuple[Row, list[Row]]:
             else f"{tokens['mean']:,.0f} ± {tokens['deviation']:,.0f}",
             "-" if tokens is None or base is None
             else f"{100 * tokens['mean'] / base['mean']:.0f} %",
+            "-" if tokens is None else f"{100 * tokens['mean'] / case['pool tokens']:.0f} %",
             f"{case['processor seconds of queries']:.1f}",
         ))  # fmt: skip
     return head, rows

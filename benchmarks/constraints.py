@@ -13,15 +13,17 @@ import collections
 import functools
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import _tasks
+import numpy as np
 from _tasks import Labels, Part
 
 from crfkit import CRFClassifier
-from crfkit.constraints import Before, Contiguous, TagScheme
+from crfkit.constraints import Before, Constraints, Contiguous, TagScheme
 from crfkit.metrics import illegal_tags
 
 SEEDS, QUICK_SEEDS = 5, 1
@@ -29,6 +31,8 @@ SENTENCES, TESTED, READ, QUICK = (100, 1000), 1500, 6000, 60
 RECORDS_TRAINED, RECORDS_TESTED = (30, 100, 300), 400
 LEAST = 10  # records that have a field, or both of a pair, before there is a rule
 FREE, LEGAL, ONCE, ORDER = "no constraints", "tag scheme", "each field once", "once, in order"
+# Of the product of labels and automata, at most; seconds for what is left to other methods.
+STATES, SECONDS, HARD_TESTED = (2000, 8, 5, 1), 1.0, 200
 DECODINGS = ("viterbi", "posterior")
 
 
@@ -122,17 +126,27 @@ def broken(true: Labels, learned: Labels) -> float:
     return 100.0 * count / max(len(true), 1)
 
 
-def bounded(crf: CRFClassifier, test: Part, given: list[Any]) -> tuple[Labels, dict[str, Any]]:
-    """Return the labels under constraints, and how they were found and proved."""
+class Bounded(NamedTuple):
+    """Labels under constraints, their scores, and how they were found and proved."""
+
+    y: Labels
+    scores: np.ndarray
+    how: dict[str, float]
+
+
+def bounded(crf: CRFClassifier, test: Part, given: Any) -> Bounded:
+    """Return the labels of sequences under constraints."""
     started = time.process_time()
     found = crf.predict_with_bounds(test.X, constraints=given or None)
     seconds = time.process_time() - started
     methods = collections.Counter(one.method for one in found)
-    return [list(one.labels) for one in found], {
+    how = {
         "optimal": 100.0 * sum(one.is_optimal for one in found) / len(found),
         "seconds": seconds,
         **{f"by {method}": 100.0 * count / len(found) for method, count in methods.items()},
     }
+    scores = np.array([one.score for one in found])
+    return Bounded([list(one.labels) for one in found], scores, how)
 
 
 def of_records(name: str, n_train: int, quick: bool) -> dict[str, Any]:
@@ -146,7 +160,7 @@ def of_records(name: str, n_train: int, quick: bool) -> dict[str, Any]:
         crf = _tasks.fitted(one.train, _tasks.RECORDS[name])
         learned = rules(one.train.y, is_tagged)
         for way, given in learned.items():
-            y, how = bounded(crf, one.test, given)
+            y, _, how = bounded(crf, one.test, given)
             runs.setdefault(way, []).append(_tasks.judged(one.test, y) | how)
         details["rules"].append(len(learned[ORDER]) - len(learned[ONCE]))
         details["broken"].append(broken(one.test.y, one.train.y))
@@ -161,6 +175,27 @@ def of_records(name: str, n_train: int, quick: bool) -> dict[str, Any]:
     }
 
 
+def of_methods(name: str, quick: bool) -> dict[str, Any]:
+    """Return how labels under rules are found, and proved, where products may be small only."""
+    part, found = _tasks.records(name), {}
+    is_tagged = any("-" in label for label in itertools.chain(*part.y))
+    one = _tasks.split(part, 30, 40 if quick else HARD_TESTED, 0)
+    crf = _tasks.fitted(one.train, _tasks.RECORDS[name])
+    given = rules(one.train.y, is_tagged)[ORDER]
+    best = None
+    for most in STATES:
+        limited = Constraints(given, max_states=most, time_limit=SECONDS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of labelings that are not proved
+            y, scores, how = bounded(crf, one.test, limited)
+        best = scores if best is None else best
+        same = np.isclose(scores, best, rtol=1e-9)
+        found[f"{most} states"] = {
+            **_tasks.judged(one.test, y), **how, "best": 100.0 * float(np.mean(same))
+        }  # fmt: skip
+    return {"rules": len(given), "records": len(one.test.y), "budgets": found}
+
+
 def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return the measurements by name."""
     found: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -170,6 +205,8 @@ def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
         )
     for name, size in itertools.product(_tasks.RECORDS, RECORDS_TRAINED):
         found[f"{name}, {size} records"] = functools.partial(of_records, name, size, quick)
+    for name in _tasks.RECORDS:
+        found[f"methods, {name}"] = functools.partial(of_methods, name, quick)
     return found
 
 
