@@ -3,7 +3,9 @@
 All calls of a case in turns, in one process, with one thread: medians of the ratios to `predict`
 (which chooses labels) or `predict_proba` (which sums over all). And from columns of text on, with
 the same template: best labels, ten best and marginals of crfkit, python-crfsuite (marginals only),
-CRF++ and Wapiti, where these are found; the time to load a model is taken off.
+CRF++ and Wapiti, where these are found; the time to load a model is taken off. ``crf_learn`` and
+``crf_test`` of CRF++ come with ``pip install crfpy``; the sources of Wapiti are also in the package
+``libwapiti`` (``make`` in its folder ``cwapiti``).
 """
 
 from __future__ import annotations
