@@ -93,6 +93,41 @@ def test_a_package_is_imported_in_one_place(package, home):
     assert users == home
 
 
+def loaded_with(module):
+    """The modules of the package that are imported with one of them."""
+    found, new = set(), {module}
+    while new:
+        found |= new
+        new = {name for path in new for name in loaded_by(path)} - found
+    return found
+
+
+def loaded_by(path):
+    """Yield the modules that a module imports, not those that its functions do."""
+    for node in sources().trees[path].body:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")[1:] if name.split(".")[0] == "crfkit" else []
+            stems = ["/".join(parts[: i + 1]) for i in range(len(parts))]
+            files = [file for stem in stems for file in (f"{stem}.py", f"{stem}/__init__.py")]
+            yield from (file for file in files if file in sources().trees)
+
+
+@pytest.mark.parametrize("module", ["estimators/crf.py", "cli/__init__.py"])
+def test_what_few_models_need_is_imported_when_it_is_asked_for(module):
+    """Not with the first fit, nor with ``crfkit --help``."""
+    loaded = loaded_with(module)
+    assert "training/fit.py" in loaded or "cli/_tag.py" in loaded
+    assert {path for path in loaded if room_of(path) in ("constraints", "calibration")} == set()
+    parts = ("chain_samples.py", "segment_samples.py", "chain_spans.py", "segment_spans.py")
+    assert loaded.isdisjoint(f"structures/{part}" for part in parts)
+
+
 def test_scikit_learn_is_used_by_public_names_only():
     for path, name in imported():
         private = any(part.startswith("_") for part in name.split(".")[1:])

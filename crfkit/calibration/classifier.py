@@ -31,7 +31,7 @@ from crfkit.calibration.isotonic import Isotonic
 from crfkit.calibration.temperature import Temperature
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier, _bounds, _labelings, _questions, _samples, _spans
-from crfkit.estimators._spans import plain_codes
+from crfkit.inference.base import plain_codes
 from crfkit.metrics.confidence import LEVELS, last_step
 from crfkit.persistence import SaveMixin, register
 

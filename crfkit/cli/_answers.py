@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from crfkit._types import RankedLabels
 from crfkit.cli._common import CommandError
-from crfkit.constraints import Constraints
 from crfkit.inference import DECODERS, Abstain
 from crfkit.labels.schemes import SCHEMES
 
@@ -127,6 +126,8 @@ def read_rules(source: str | None) -> dict[str, Any]:
         return {"constraints": source}
     if not os.path.isfile(source):
         raise CommandError(f"--constraints {source}: no such file, and no tag scheme.")
+    from crfkit.constraints import Constraints  # takes its time to import
+
     try:
         return {"constraints": Constraints.from_json(os.path.realpath(source))}
     except (TypeError, ValueError) as error:

@@ -20,7 +20,7 @@ from crfkit._types import (
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.estimators._questions import tokens_of
-from crfkit.inference.base import marginals
+from crfkit.inference.base import marginals, plain_codes
 from crfkit.labels.fields import read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.structures import Structure
@@ -180,11 +180,6 @@ def confidence(
     if of == "sequences":
         return np.concatenate([np.zeros(0), *chunks])
     return [row for chunk in chunks for row in chunk]
-
-
-def plain_codes(codes: CodeArray) -> CodeArray:
-    """Return codes of tokens with what they would be where a decoder withholds them."""
-    return np.where(codes < 0, ~codes, codes)
 
 
 def said_spans(codes: CodeArray, reading: LabelReading, offsets: IntArray) -> ReadSpans:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_method, check_number, check_option
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.data import LabelSequences
-from crfkit.inference.base import DecodedLabels, Decoder, marginals
+from crfkit.inference.base import DecodedLabels, Decoder, marginals, plain_codes
 from crfkit.inference.named import DECODERS
 from crfkit.structures import Structure
 
@@ -117,8 +117,3 @@ class Abstain(BaseEstimator, Decoder):  # type: ignore[misc]
         np.add.at(steps, spans.start[doubtful], 1)
         np.add.at(steps, spans.stop[doubtful], -1)
         return np.cumsum(steps)[:-1] > 0
-
-
-def plain_codes(codes: CodeArray) -> CodeArray:
-    """Return codes, those that are withheld among them."""
-    return np.where(codes < 0, ~codes, codes)

@@ -120,6 +120,11 @@ class Decoder(ABC):
         raise ValueError(f"{type(self).__name__} cannot write codes below 0.")
 
 
+def plain_codes(codes: CodeArray) -> CodeArray:
+    """Return the codes that a decoder has chosen, (N,), also where it withholds them."""
+    return np.where(codes < 0, ~codes, codes)
+
+
 class ViterbiDecoder(Decoder):
     """The labeling of the largest score (Viterbi 1967): the most probable one as a whole."""
 

@@ -99,8 +99,8 @@ class Chain(Structure[ChainPotentials]):
     again by sums of logarithms, so that the result is exact for scores of any size. Scores of
     ``-inf`` are real: what they forbid has probability 0. The best path is Viterbi's (1967), and
     among equal ones the one whose last label is lowest, then the one before, and so on; the k best
-    ones come in the same order, each found from those before (recursive enumeration: Jimenez and
-    Marzal 1999): little is computed for one more.
+    ones come in the same order, each found from those before (Soong and Huang 1991; see
+    :mod:`crfkit.kernels.k_best`): little is computed for one more.
 
     Samples are drawn by forward filtering, backward sampling (Scott 2002); entropies are carried
     beside the forward recurrence (Hernando, Crespi and Cybenko 2005).

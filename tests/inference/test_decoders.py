@@ -1,39 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from crfkit import CRFClassifier
 from crfkit.inference import DECODERS, DecodedLabels, MinimumRisk, PosteriorDecoder, marginals
 from crfkit.labels.base import TokenCoding
 from crfkit.structures import Chain, ChainPotentials
-from tests.oracles import chain_paths, chain_scores, random_scores
+from tests.oracles import random_scores
 
 NAMES = DecodedLabels(np.array(["O", "X", "Y"], object), TokenCoding())
-
-
-@given(chain_scores(scales=(0.1, 1.0)))
-@settings(max_examples=60)
-def test_posterior_decoding_maximizes_expected_correct_labels(scores):
-    labels = DECODERS["posterior"]().decode(Chain(), scores)
-    proba, log_z = marginals(Chain(), scores)
-    for s, (begin, end) in enumerate(zip(scores.offsets[:-1], scores.offsets[1:], strict=True)):
-        paths = [one for one in chain_paths(scores, s) if one[1] > -np.inf]
-        p = np.exp([score - log_z[s] for _, score in paths])
-        every = np.array([path for path, _ in paths]).reshape(len(paths), -1)
-        expected = [(p * (every == guess).sum(axis=1)).sum() for guess in every]
-        chosen = labels[begin:end]
-        np.testing.assert_allclose(proba[np.arange(begin, end), chosen].sum(), max(expected))
-
-
-@given(chain_scores(scales=(1.0, 30.0)))
-@settings(max_examples=60)
-def test_viterbi_finds_the_most_probable_path(scores):
-    labels = DECODERS["viterbi"]().decode(Chain(), scores)
-    _, log_z = marginals(Chain(), scores)
-    found = np.exp(Chain().score(scores, labels) - log_z)
-    for s, p in enumerate(found):
-        best = max(np.exp(score - log_z[s]) for _, score in chain_paths(scores, s))
-        np.testing.assert_allclose(p, best, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", sorted(DECODERS))
