@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,6 +18,9 @@ from crfkit.constraints.compiled import Compiled
 from crfkit.constraints.joint import USUAL, Budget
 from crfkit.constraints.plain import plain, read_plain
 from crfkit.constraints.tag_scheme import TagScheme
+
+# What can be iterated over, and yet is no list of rules that can be read again.
+_NO_LISTS = (Iterator, Mapping, bytes)
 
 
 @dataclass(eq=False, repr=False)
@@ -60,12 +63,13 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         found: list[Rule] = []
         for item in given:
             if isinstance(item, Constraints):
-                found += cls.of(*item.rules)
+                found += cls.of(item.rules)
             elif isinstance(item, str):
                 found.append(TagScheme(item))
             elif isinstance(item, Rule):
+                check_lasting(item)
                 found.append(item)
-            elif isinstance(item, Iterable):
+            elif isinstance(item, Iterable) and not isinstance(item, _NO_LISTS):
                 found += cls.of(*item)
             elif item is not None:
                 raise TypeError(
@@ -129,6 +133,18 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         return cls(**found | {"rules": [_read(item) for item in found["rules"]]})
 
 
+def check_lasting(rule: Rule) -> None:
+    """Raise TypeError if a parameter of a rule, or a part of it, can be read only once."""
+    for name, value in rule.get_params(deep=False).items():
+        rows = value.values() if isinstance(value, Mapping) else value
+        rows = rows if isinstance(value, (list, tuple, Mapping)) else ()
+        if any(isinstance(each, Iterator) for each in (value, *rows)):
+            raise TypeError(
+                f"{type(rule).__name__}: {name} has an iterator, which the next question would "
+                "find used up: give a list."
+            )
+
+
 def _budget(given: Iterable[Any]) -> Budget:
     """Return the largest budget of what may be given as constraints."""
     found = [item for item in given if isinstance(item, Constraints)]
@@ -153,7 +169,8 @@ def _read(item: Any) -> Rule:
     """Return the rule that an object of JSON stands for."""
     from crfkit.constraints import RULES
 
-    if not isinstance(item, dict) or item.get("rule") not in RULES:
+    name = item.get("rule") if isinstance(item, dict) else None
+    if not isinstance(name, str) or name not in RULES:
         raise ValueError(
             f"constraints: {item!r:.80} is no rule; one is an object such as "
             f'{{"rule": "TagScheme"}}, and known are {sorted(RULES)}.'
@@ -166,6 +183,9 @@ def _read(item: Any) -> Rule:
             f"constraints: {item['rule']} has no {unknown[0]!r}; its parameters are "
             f"{sorted(known)}."
         )
-    fields = {name: read_plain(value, kind.key) for name, value in item.items() if name != "rule"}
-    found: Rule = kind(**fields)
+    given = {name: value for name, value in item.items() if name != "rule"}
+    try:
+        found: Rule = kind(**{name: read_plain(value, kind.key) for name, value in given.items()})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"constraints: {item!r:.80} cannot be read: {error}") from error
     return found

@@ -13,6 +13,8 @@ from crfkit.constraints.base import Automaton, GlobalRule, Target, listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 
 UNITS = ("spans", "tokens")
+# Automata may have so many states.
+MOST_COUNTED = 5000
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +65,11 @@ class Count(GlobalRule):
         if self.unit == "spans":
             counted = _beginnings(self.label, member, target)
         last = self.at_least if self.at_most is None else self.at_most
+        if last > MOST_COUNTED:
+            raise ValueError(
+                f"{self!r}: counting to {last} takes as many states of an automaton; "
+                f"{MOST_COUNTED} are the most."
+            )
         states = np.arange(last + 1)
         more = np.append(states[1:], last if self.at_most is None else -1)
         accepts = states >= self.at_least

@@ -40,8 +40,8 @@ def search_hard(
             raise NoPathError(one.first, len(one.unary) - 1)
         raise ValueError(
             f"sequence {one.first}: no labeling that keeps the rules was found within "
-            f"time_limit={automata.budget.time_limit} seconds. Raise time_limit or max_states of "
-            "Constraints, or leave rules out."
+            f"time_limit={automata.budget.time_limit} seconds, or an integer program would be too "
+            "large. Raise time_limit or max_states of Constraints, or leave rules out."
         )
     return best.codes, best, False
 

@@ -21,6 +21,8 @@ from crfkit.structures.lattice import Lattice
 PRECISION = 2e-6
 # Arcs of a graph over copies of labels at most, and more codes than there are.
 MOST_ARCS, KEYS = 3_000_000, 1 << 20
+# Variables of a program at most, which take some 200 bytes each, and more to solve it.
+MOST_COLUMNS = 3_000_000
 # Its status where the time was up, or no labeling keeps the rules.
 TIME_IS_UP, INFEASIBLE = 1, 2
 
@@ -39,6 +41,8 @@ def solve(
     former need be integers. Arcs are left out where no labeling that has them is better than the
     one that is known: by the scores of all, and by those of `shares`.
     """
+    if len(one.unary) * sum(map(_n_ways, automata.automata)) > MOST_COLUMNS:
+        return
     lattice = structure.lattice(one)
     bound = _through(lattice)
     if shares:
@@ -57,6 +61,11 @@ def solve(
         if result.status == 0 and dual - best.value <= PRECISION * max(1.0, program.unit):
             dual = best.value
         best.limit(dual)
+
+
+def _n_ways(automaton: Automaton) -> int:
+    """Return how many variables of a program an automaton takes for each token at most."""
+    return len(automaton.step) + int(np.count_nonzero(automaton.step >= 0))
 
 
 def _bound_of_share(structure: Structure[Any], share: Share, lattice: Lattice) -> FloatArray:

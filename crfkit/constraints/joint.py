@@ -11,6 +11,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
+from crfkit.constraints import global_rules
 from crfkit.constraints.automata import TooManyStatesError, copies_of, product_of_all
 from crfkit.constraints.base import Automaton, GlobalRule, Target
 from crfkit.constraints.plain import plain
@@ -165,6 +166,8 @@ def joint_of(rules: Sequence[GlobalRule], target: Target, budget: Budget) -> Joi
 
     None where there are none, as of labels none of which is that of a span.
     """
+    if any(type(rule).__module__ != global_rules.__name__ for rule in rules):
+        return _made(rules, target, budget)  # what a class from outside looks at is not known
     try:
         params = [(type(rule), plain(rule.get_params(deep=False))) for rule in rules]
     except TypeError:  # a label that has no value to compare

@@ -139,6 +139,7 @@ def test_products_that_are_too_large_are_told_of():
         (Count("a", at_least=-1), "at_least=-1"),
         (Count("a", at_least=3, at_most=2), "at_most=2 is less than at_least=3"),
         (Count("a", unit="words"), "unit='words'"),
+        (Count("a", at_most=10**9), "5000 are the most"),
     ],
     ids=str,
 )

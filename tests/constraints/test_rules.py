@@ -2,6 +2,7 @@
 
 import copy
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -23,11 +24,13 @@ from crfkit.constraints import (
     RULES,
     AllowedAt,
     AllowedWith,
+    Automaton,
     Before,
     Constraints,
     Contiguous,
     Count,
     Ends,
+    GlobalRule,
     Known,
     Limits,
     NotTogether,
@@ -91,6 +94,9 @@ def test_rules_are_shown_as_they_are_written():
         ('["TagScheme"]', "is no rule"),
         ('[{"rule": "Scheme"}]', "is no rule.*TagScheme"),
         ('[{"rule": "TagScheme", "name": "IOB2"}]', "has no 'name'.*'scheme'"),
+        ('[{"rule": ["TagScheme"]}]', "is no rule"),
+        ('[{"rule": "Known"}]', "cannot be read.*'y'"),
+        ('[{"rule": "AllowedAt", "labels": {"x": ["O"]}}]', "cannot be read.*'x'"),
     ],
 )
 def test_other_json_is_refused(text, words):
@@ -106,12 +112,48 @@ def test_a_label_that_json_cannot_hold_is_refused():
 def test_scheme_names_rules_and_lists_are_constraints():
     found = Constraints.of(None, "IOB2", Ends(), [Steps(), ["IOBES"]], Constraints([TagScheme()]))
     assert found == [TagScheme("IOB2"), Ends(), Steps(), TagScheme("IOBES"), TagScheme()]
+    assert Constraints.of(Constraints("IOB2"), Constraints(Ends())) == [TagScheme("IOB2"), Ends()]
     for estimator in (CRFClassifier, SemiMarkovCRF, StructuredPerceptron, MaxMarginCRF,
                       CRFClassifierCV):  # fmt: skip
         with pytest.raises(TypeError, match="constraints=5 must be Constraints, a rule"):
             estimator(constraints=5).fit(X, TAGS)
         with pytest.raises(ValueError, match="unknown tag scheme 'IOB3'"):
             estimator(constraints="IOB3").fit(X * 2, TAGS * 2).predict(X)
+
+
+ONCE = {
+    "rules": lambda: Constraints(rule for rule in [Ends(first=["O"])]),
+    "list": lambda: iter([Ends(first=["O"])]),
+    "dict": lambda: {"O": Ends()},
+    "pairs": lambda: Steps(forbidden=zip(["O"], ["O"], strict=True)),
+    "sequences": lambda: Known(iter([["O"]])),
+    "labels": lambda: Known([iter(["O"])]),
+    "positions": lambda: AllowedAt({0: iter(["O"])}),
+}
+
+
+@pytest.mark.parametrize("case", ONCE)
+def test_what_can_be_read_only_once_is_refused(case):
+    """The next question would find no rule in it."""
+    with pytest.raises(TypeError, match=r"iterator.*give a list|must be Constraints, a rule"):
+        Constraints.of(ONCE[case]())
+
+
+@dataclass(eq=False, repr=False)
+class ShortOnes(GlobalRule):
+    """No label O, if all sequences have less than five tokens."""
+
+    def automata(self, target):
+        forbidden = target.codes_named("O", "ShortOnes") & (target.data.lengths.max() < 5)
+        symbols = np.tile(forbidden.astype(np.int64), (len(forbidden) + 1, 1))
+        return [Automaton(symbols, np.array([[0, -1]]), np.ones(1, bool))]
+
+
+def test_a_rule_from_outside_is_asked_about_each_data(crf):
+    long, short = ([x for x in X if (len(x) < 5) == few] for few in (False, True))
+    assert "O" in crf.predict(long, constraints=ShortOnes())[0]
+    assert not any("O" in y for y in crf.predict(short, constraints=ShortOnes()))
+    assert "O" in crf.predict(long, constraints=ShortOnes())[0]
 
 
 SCHEMES = {
