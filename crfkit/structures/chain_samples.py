@@ -12,10 +12,8 @@ from crfkit.structures.base import NoPathError, Structure, longest, raise_if_dea
 from crfkit.structures.potentials import (
     ChainPotentials,
     chain_arrays,
-    exp_pair,
-    exp_unary,
+    chain_exponentials,
     table_losses,
-    transposed,
 )
 from crfkit.structures.samples import are_small, as_uniforms
 from crfkit.structures.tree import TreePotentials
@@ -29,10 +27,8 @@ def sample_chains(
     chain: Structure[ChainPotentials], potentials: ChainPotentials, uniforms: FloatArray
 ) -> CodeArray:
     """Return labelings of chains, shape (n, N), given the numbers that choose them."""
-    numbers, (scores, raised, work) = (
-        as_uniforms(potentials, uniforms),
-        _arrays(potentials, longest(potentials)),
-    )
+    numbers = as_uniforms(potentials, uniforms)
+    scores, raised, work = _arrays(potentials, longest(potentials))
     labels: CodeArray = np.empty(numbers.shape, np.int32)
     status = np.empty(len(potentials.offsets) - 1, np.int64)
     chain_sample(scores, raised, numbers, work, labels, status)
@@ -65,11 +61,9 @@ def _arrays(
 ) -> tuple[ChainScores, ChainExponentials, ChainWorkspace]:
     """Return what the kernels read: scores and their exponentials; and rooms of so many tokens."""
     scores, size = chain_arrays(potentials), potentials.n_labels
-    (node, shift), (factor, pair_shift) = exp_unary(scores), exp_pair(scores)
-    raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
-    alpha = np.empty((rows, size))
-    work = ChainWorkspace(np.empty(len(node)), np.empty((1, size)), alpha, np.empty((0, size)))
-    return scores, raised, work
+    alpha, norm = np.empty((rows, size)), np.empty(len(scores.unary))
+    work = ChainWorkspace(norm, np.empty((1, size)), alpha, np.empty((0, size)))
+    return scores, chain_exponentials(scores), work
 
 
 def _in_logs(

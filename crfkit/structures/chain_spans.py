@@ -6,7 +6,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, FloatArray, IntArray, LabelReading, ReadSpans
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.chain.arrays import ChainExponentials, ChainWorkspace
+from crfkit.kernels.chain.arrays import ChainWorkspace
 from crfkit.kernels.chain.spans import (
     FoundSpans,
     SpanCodes,
@@ -18,14 +18,7 @@ from crfkit.kernels.chain.spans import (
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import NoPathError, raise_if_dead
 from crfkit.structures.chain import Chain
-from crfkit.structures.potentials import (
-    ChainPotentials,
-    chain_arrays,
-    exp_pair,
-    exp_unary,
-    of_spans,
-    transposed,
-)
+from crfkit.structures.potentials import ChainPotentials, chain_arrays, chain_exponentials, of_spans
 from crfkit.structures.tree import TreePotentials
 from crfkit.structures.tree_posterior import LogTreePosterior
 
@@ -80,10 +73,9 @@ def _codes(reading: LabelReading) -> SpanCodes:
 def _steps(potentials: ChainPotentials) -> SpanSteps:
     """Return what tells the probabilities of labels given those before them."""
     scores, count = chain_arrays(potentials), len(potentials.offsets) - 1
-    (node, shift), (factor, pair_shift) = exp_unary(scores), exp_pair(scores)
-    raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
-    alpha, message, marginals = np.empty((3, *node.shape))
-    workspace = ChainWorkspace(np.empty(len(node)), np.empty((1, node.shape[1])), alpha, message)
+    raised, (length, size) = chain_exponentials(scores), scores.unary.shape
+    alpha, message, marginals = np.empty((3, length, size))
+    workspace = ChainWorkspace(np.empty(length), np.empty((1, size)), alpha, message)
     status = np.empty(count, np.int64)
     chain_messages(scores, raised, workspace, marginals, status)
     raise_if_dead(potentials, status)
@@ -95,7 +87,9 @@ def _steps(potentials: ChainPotentials) -> SpanSteps:
     inverse = np.divide(alpha, marginals, out=alpha, where=marginals > 0.0)
     if failed.any():
         _sum_in_logs(potentials, failed, marginals, message, inverse)
-    return SpanSteps(scores.pair, *map(frozen, (factor, marginals, message, inverse, failed)))
+    return SpanSteps(
+        scores.pair, *map(frozen, (raised.factor, marginals, message, inverse, failed))
+    )
 
 
 def _sum_in_logs(

@@ -18,7 +18,7 @@ from crfkit._types import (
 )
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
-from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores
 from crfkit.kernels.chain.sum import chain_shift
 from crfkit.kernels.semimarkov import arrays as kernels
 
@@ -191,6 +191,12 @@ def exp_unary(scores: Potentials | ChainScores) -> tuple[FloatArray, FloatArray]
     node, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
     chain_shift(frozen(scores.unary), node, shift)
     return frozen(np.exp(node, out=node)), frozen(shift)
+
+
+def chain_exponentials(scores: ChainScores) -> ChainExponentials:
+    """Return the exponentials of the scores of chains, as kernels read them."""
+    (node, shift), (factor, pair_shift) = exp_unary(scores), exp_pair(scores)
+    return ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
 
 
 def exp_pair(scores: ChainScores) -> tuple[FloatArray, FloatArray]:

@@ -36,7 +36,6 @@ from crfkit.constraints import (
     NotTogether,
     Steps,
     TagScheme,
-    Target,
 )
 from crfkit.data import Forest
 from crfkit.inference import BeamSearch
@@ -398,12 +397,6 @@ def test_what_only_the_model_forbids_is_no_matter_of_rules(crf):
     changed.transitions_ = np.full((5, 5), -np.inf)
     with pytest.raises(ValueError, match="sequence 0: no path is left at position 1"):
         changed.predict(X, constraints=Ends(first=["O"]))
-
-
-def test_a_target_knows_forests_and_segments():
-    target = target_of(["A", "O"], segments=True)
-    assert target.n_codes == 4 and target.labels == ["A", "O", "A", "O"]
-    assert isinstance(target, Target)
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [0, 3], [2, 0]], ids=str)

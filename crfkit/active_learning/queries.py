@@ -1,4 +1,4 @@
-"""Which sequences are worth a label: query functions of active learning.
+"""Query functions: what the labels of a sequence would tell.
 
 A score for each sequence that has no labels yet, of shape (S,), the larger the more its labels
 would tell (Settles and Craven 2008). `model` is a fitted estimator, a pipeline or a search of such;
@@ -19,16 +19,6 @@ from crfkit.data import PackedSequences
 from crfkit.data.validation import is_matrix
 from crfkit.features import SequenceVectorizer
 from crfkit.metrics.confidence import last_step
-
-__all__ = [
-    "information_density",
-    "least_confidence",
-    "margin",
-    "n_best_entropy",
-    "query",
-    "sequence_entropy",
-    "token_entropy",
-]
 
 
 def least_confidence(model: Any, X: Any) -> FloatArray:
