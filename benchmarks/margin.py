@@ -3,7 +3,7 @@
 The curves show, for each pass, the objective and the dual of each solver, both as their distance
 from the optimum, which a tight search bounds from both sides. A pass visits as many sequences as
 there are, once each or in proportion to their gaps; of the cutting plane it is one sweep for the
-labellings that violate the margins most. Evaluations that are only there to draw count as time.
+labelings that violate the margins most. Evaluations that are only there to draw count as time.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def measured(ways: dict[str, Callable[[int], Any]]) -> dict[str, Any]:
 
 
 def seconds_of_sums(objective: Objective, w: FloatArray) -> float:
-    """Return the median seconds of the sums over labellings and their marginals alone."""
+    """Return the median seconds of the sums over labelings and their marginals alone."""
     model, data, bound = objective.model, objective.data, objective.model.bind(w)
     structure = model.structure
     every = [

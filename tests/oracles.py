@@ -32,7 +32,7 @@ def evaluate(
 
 
 def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Yield every labelling of sequence `s` with its score, lowest labels first."""
+    """Yield every labeling of sequence `s` with its score, lowest labels first."""
     begin, end = scores.offsets[s : s + 2]
     n_labels = scores.unary.shape[1]
     for path in product(range(n_labels), repeat=int(end - begin)):

@@ -163,7 +163,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     next one.
 
     Probabilities (`predict_proba` and the like) are ``exp(score) / Z`` with any loss. "log" fits
-    them to the data. A hinge loss does not: they are a distribution that ranks labellings by their
+    them to the data. A hinge loss does not: they are a distribution that ranks labelings by their
     scores, no estimates of how often these are right.
 
     Fitted arrays are read-only; those that are assigned become so when they are used. To change

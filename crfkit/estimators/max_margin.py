@@ -33,7 +33,7 @@ from crfkit.training.fit import (
 )
 
 # What the losses are called: how the margin is made to depend on the cost, and the search for the
-# worst labelling.
+# worst labeling.
 RESCALINGS = {
     "margin_rescaling": ("margin", "exact"),
     "slack_rescaling": ("slack", "exact"),
@@ -62,7 +62,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         How much slacks count; the larger, the closer the fit and the longer it takes.
     loss : str, default="margin_rescaling"
         "margin_rescaling"; "slack_rescaling", for the costs "hamming" and "zero_one"; or
-        "approximate_slack_rescaling", for any: it finds one of the worst labellings, and its slack
+        "approximate_slack_rescaling", for any: it finds one of the worst labelings, and its slack
         is a lower bound.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         What wrong labels cost: their number; 1 if any is wrong; for each what the dict has for the

@@ -37,7 +37,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     ----------
     structure : {"chain"} or Segments, default="chain"
         Whether labels are those of tokens, or of segments, as for :class:`~crfkit.SemiMarkovCRF`:
-        without "vote", `search`, several labellings of `update`, `warm_start` and `partial_fit`.
+        without "vote", `search`, several labelings of `update`, `warm_start` and `partial_fit`.
     update : str or UpdateRule, default="perceptron"
         How far the weights move: "perceptron" by a fixed rate; "pa", "pa1", "pa2", "arow", "mira",
         or an object, such as ``PassiveAggressive(C=0.1)``. See :class:`crfkit.solvers.Perceptron`,
@@ -111,12 +111,12 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     survived (Freund and Schapire 1999), token by token: prediction takes as long as that of as many
     models as there were steps, for small data only.
 
-    Of labellings that score the same, that one is predicted whose last label comes first, then the
+    Of labelings that score the same, that one is predicted whose last label comes first, then the
     one before, and so on (of segmentations, then the one whose last segment is the shortest): by
     the order in which labels occur in the training data while these are learned, as in CRFsuite,
     and by votes; in `partial_fit`, and in `predict` otherwise, by `classes_`.
 
-    Where labels are known in part (sets of labels, or :data:`crfkit.UNLABELED`), the best labelling
+    Where labels are known in part (sets of labels, or :data:`crfkit.UNLABELED`), the best labeling
     of those that are allowed, at the weights by then, stands for the true one; without a `cost`.
 
     Chains are learned in compiled code, as segments without attributes of transitions are, but for

@@ -17,7 +17,7 @@ UPDATES = ("max_violation", "early")
 
 
 class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
-    """Keeps the best prefixes of a labelling at each token.
+    """Keeps the best prefixes of a labeling at each token.
 
     Of prefixes that end with the same label only the best is kept, so that a beam as wide as there
     are labels is the exact search.
@@ -26,7 +26,7 @@ class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
     score higher and have been lost on the way. Learning then looks at prefixes: those at the first
     token at which the true prefix is lost (early update: Collins and Roark 2004), or those at the
     token at which the best one scores highest above the true one (max-violation: Huang, Fayong and
-    Guo 2012). Where the true prefix is never lost, both look at the whole labelling.
+    Guo 2012). Where the true prefix is never lost, both look at the whole labeling.
 
     Parameters
     ----------

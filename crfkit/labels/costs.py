@@ -15,7 +15,7 @@ from crfkit.data.targets import Targets
 
 
 class Cost(ABC):
-    """The cost of a labelling, given the true one: never negative, 0 for the true one."""
+    """The cost of a labeling, given the true one: never negative, 0 for the true one."""
 
     is_additive: ClassVar[bool] = False  # a sum over tokens, which has `added`
 

@@ -1,4 +1,4 @@
-"""Losses that are given by the worst labelling of each sequence: hinge losses, the perceptron's."""
+"""Losses that are given by the worst labeling of each sequence: hinge losses, the perceptron's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from crfkit.losses.likelihood import forbidden_labels, raise_if_forbidden
 from crfkit.structures import NoPathError, Structure
 
 RESCALINGS, SEARCHES = ("margin", "slack"), ("exact", "approximate")
-# Labellings that an approximate search looks at, at most; each is a vertex of a hull.
+# Labelings that an approximate search looks at, at most; each is a vertex of a hull.
 MOST_VERTICES = 30
 
 
-class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
-    """The largest loss of a labelling, which is linear in the scores: convex, with corners."""
+class WorstLabelingLoss(BaseEstimator, Loss):  # type: ignore[misc]
+    """The largest loss of a labeling, which is linear in the scores: convex, with corners."""
 
     is_convex: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = False
@@ -31,7 +31,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     def worst(
         self, structure: Structure, scores: Potentials, labels: CodeArray
     ) -> tuple[CodeArray, FloatArray]:
-        """Return the worst labelling of each sequence, shape (N,), and its loss, shape (S,).
+        """Return the worst labeling of each sequence, shape (N,), and its loss, shape (S,).
 
         The true one where no loss is above 0. ValueError if it is forbidden, or there is no search.
         """
@@ -48,7 +48,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> float:
         """Return the loss of a batch and a subgradient, as in :class:`Loss`.
 
-        Where tokens may have several labels, the true labelling is the best that is allowed: not
+        Where tokens may have several labels, the true labeling is the best that is allowed: not
         convex. Allowed labels cost nothing.
         """
         level, labels = self.sequence_weights(weights), best_allowed(structure, potentials, targets)
@@ -61,7 +61,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     def _find(
         self, structure: Structure, scores: Potentials, labels: CodeArray, targets: Targets
     ) -> tuple[CodeArray, FloatArray, FloatArray]:
-        """Return the worst labellings, their losses, and the slopes of these by the scores.
+        """Return the worst labelings, their losses, and the slopes of these by the scores.
 
         Given the true labels, and what is known of them.
         """
@@ -79,17 +79,17 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     def _search(
         self, structure: Structure, scores: Potentials, targets: Targets, gold: FloatArray
     ) -> CodeArray:
-        """Return the worst labellings, given the scores of the true ones, shape (S,)."""
+        """Return the worst labelings, given the scores of the true ones, shape (S,)."""
 
     @abstractmethod
     def _linear(
         self, scores: Potentials, targets: Targets, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the losses of labellings, and their slopes, given how much better they score."""
+        """Return the losses of labelings, and their slopes, given how much better they score."""
 
 
 def best_allowed(structure: Structure, potentials: Potentials, targets: Targets) -> CodeArray:
-    """Return the labelling of the largest score of those that are allowed, (N,).
+    """Return the labeling of the largest score of those that are allowed, (N,).
 
     ValueError where none is.
     """
@@ -102,8 +102,8 @@ def best_allowed(structure: Structure, potentials: Potentials, targets: Targets)
         raise forbidden_labels(potentials, first) from error
 
 
-class PerceptronLoss(WorstLabellingLoss):
-    """``max_y score(x, y) - score(x, y_i)``: how much the best labelling scores above the true one.
+class PerceptronLoss(WorstLabelingLoss):
+    """``max_y score(x, y) - score(x, y_i)``: how much the best labeling scores above the true one.
 
     A step along its subgradient is the update of the structured perceptron (Collins 2002). It has
     no margin, so that it is 0, its least value, where all weights are 0: a search that starts there
@@ -127,7 +127,7 @@ class PerceptronLoss(WorstLabellingLoss):
         return rise, np.ones_like(rise)
 
 
-class HingeLoss(WorstLabellingLoss):
+class HingeLoss(WorstLabelingLoss):
     """The structured hinge loss, with one slack variable a sequence.
 
     With margin rescaling (Taskar, Guestrin and Koller 2003)::
@@ -138,8 +138,8 @@ class HingeLoss(WorstLabellingLoss):
 
         max_y  cost(y) (1 + score(x, y) - score(x, y_i))
 
-    Both bound the cost of the labelling of the largest score from above, and are 0 where the true
-    labels win by the margin. The worst labelling is found exactly: by the best path, where the
+    Both bound the cost of the labeling of the largest score from above, and are 0 where the true
+    labels win by the margin. The worst labeling is found exactly: by the best path, where the
     cost is a sum over tokens and is added to the scores; by the best paths for each number of
     errors (:meth:`crfkit.structures.Chain.max_by_hamming`) for slack rescaling with the Hamming
     cost, and for any cost that is 1 where any label is wrong. Slack rescaling with the Hamming cost
@@ -154,9 +154,9 @@ class HingeLoss(WorstLabellingLoss):
         What the cost multiplies.
     search : {"exact", "approximate"}, default="exact"
         For slack rescaling with a cost that is neither of the two, there is only an approximate
-        search: the labelling of the largest ``score + lambda cost`` is looked for, with a
-        multiplier that is narrowed down until no new labelling comes (Sarawagi and Gupta 2008).
-        Only labellings that are best for some multiplier are found, so the loss it
+        search: the labeling of the largest ``score + lambda cost`` is looked for, with a
+        multiplier that is narrowed down until no new labeling comes (Sarawagi and Gupta 2008).
+        Only labelings that are best for some multiplier are found, so the loss it
         returns is a lower bound of the true one. Used only where there is a choice.
 
     Examples
@@ -220,7 +220,7 @@ def _worst_by_errors(
     gold: FloatArray,
     most: int | None = None,
 ) -> CodeArray:
-    """Return the labellings of the largest ``d (1 + score - gold)``, for ``d`` wrong labels."""
+    """Return the labelings of the largest ``d (1 + score - gold)``, for ``d`` wrong labels."""
     value = structure.max_by_hamming(scores, labels, most)
     gain = np.zeros_like(value)
     gain[:, 1:] = np.arange(1, value.shape[1]) * (1.0 + value[:, 1:] - gold[:, None])
@@ -228,7 +228,7 @@ def _worst_by_errors(
 
 
 class _Vertex(NamedTuple):
-    """A labelling of each sequence, as the point (cost, rise of the score)."""
+    """A labeling of each sequence, as the point (cost, rise of the score)."""
 
     path: CodeArray
     cost: FloatArray
@@ -250,7 +250,7 @@ class _Vertex(NamedTuple):
 def _worst_vertex(
     structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray, cost: Cost
 ) -> CodeArray:
-    """Return labellings of a large ``cost (1 + score - gold)``, the largest on a hull.
+    """Return labelings of a large ``cost (1 + score - gold)``, the largest on a hull.
 
     Points (cost, rise) on the upper hull are the best for some multiplier, the slope there. It is
     cut at the vertex of the slope of the line between two, and the part is kept that the product

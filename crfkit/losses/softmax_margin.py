@@ -90,7 +90,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
 class SoftmaxMarginLoss(CostAugmentedLoss):
     """``log sum_y exp(cost(y) + score(x, y)) - score(x, y_i)`` (Gimpel and Smith 2010, table 1).
 
-    The log loss where the cost is added to the scores of the labels: labellings of a high cost have
+    The log loss where the cost is added to the scores of the labels: labelings of a high cost have
     to be less probable than others. It bounds both the log loss and the structured hinge loss from
     above, is convex, and as smooth as the log loss: every gradient solver minimizes it.
 
@@ -119,7 +119,7 @@ class SoftenedHingeLoss(CostAugmentedLoss):
     """``tau log sum_y exp((cost(y) + score(x, y)) / tau) - score(x, y_i)`` for a temperature tau.
 
     With ``tau = 1`` the softmax-margin loss; for ``tau`` towards 0 the structured hinge loss, from
-    which it differs by at most ``tau`` times the logarithm of the number of labellings (Hazan and
+    which it differs by at most ``tau`` times the logarithm of the number of labelings (Hazan and
     Urtasun 2010, who call the temperature epsilon). Smooth and convex for every temperature.
 
     Parameters

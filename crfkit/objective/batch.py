@@ -234,7 +234,7 @@ class Objective:
         return self._pull_back(work, np.zeros(self.n_parameters))[1]
 
     def total_counts(self) -> FloatArray:
-        """Return the largest sum of all features over the labellings of each sequence, (S,)."""
+        """Return the largest sum of all features over the labelings of each sequence, (S,)."""
         self._prepared.model.check_counts(self.data)
         totals = np.zeros(len(self.data))
 

@@ -269,7 +269,7 @@ def check_weight_containers(estimator: Any, X: Tokens, y: Labels) -> None:
 
 @needs("sample_weight")
 def check_weights_are_used(estimator: Any) -> None:
-    """Of two labellings of the same sequence the heavier one is learned."""
+    """Of two labelings of the same sequence the heavier one is learned."""
     X = [[["p"], ["q"]]] * 2
     y = [["A", "A"], ["B", "B"]]
     for weight, expected in (([9.0, 1.0], y[0]), ([1.0, 9.0], y[1])):

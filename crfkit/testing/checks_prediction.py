@@ -212,8 +212,8 @@ def check_log_proba_is_not_positive(model: Any, X: Tokens, y: Labels) -> None:
 
 
 @needs("sequence_log_proba")
-def check_log_proba_of_all_labellings(model: Any, X: Tokens) -> None:
-    """The probabilities of all labellings of a sequence sum to 1, and to those of the tokens."""
+def check_log_proba_of_all_labelings(model: Any, X: Tokens) -> None:
+    """The probabilities of all labelings of a sequence sum to 1, and to those of the tokens."""
     codes = list(itertools.product(range(len(model.classes_)), repeat=3))
     paths = [[model.classes_[code] for code in path] for path in codes]
     proba = np.exp(model.sequence_log_proba([X[1]] * len(paths), paths))

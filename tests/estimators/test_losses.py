@@ -32,7 +32,7 @@ Y = [["p", "q", "p"], ["q", "p"], ["p", "p", "q", "q"], ["q"]]
 
 
 class Enumerated:
-    """The problem of a hinge loss with a constraint for each labelling, solved by SLSQP."""
+    """The problem of a hinge loss with a constraint for each labeling, solved by SLSQP."""
 
     def __init__(self, X, Y, rescaling, c2):
         self.rows, self.c2, self.n_sequences = [], c2, len(X)
@@ -129,7 +129,7 @@ def test_annealing_comes_to_the_optimum_of_the_hinge_loss():
 
 
 def test_margin_and_slack_rescaling_are_different_models():
-    """Margin rescaling also pays for labellings that lose by more than 1, and gives up a label."""
+    """Margin rescaling also pays for labelings that lose by more than 1, and gives up a label."""
     words, labels, c2 = ("baab", "bbb", "bbbb"), ("qppq", "pqp", "qpqp"), 0.05
     X, Y = [[[word] for word in row] for row in words], [list(row) for row in labels]
     found = {}

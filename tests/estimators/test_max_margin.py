@@ -36,7 +36,7 @@ def test_it_passes_the_checks_of_estimators(estimator, check):
     check(estimator)
 
 
-def labellings(length, n_labels):
+def labelings(length, n_labels):
     """Return the codes of all label sequences, shape (n, T)."""
     return np.array(list(np.ndindex(*[n_labels] * length)))
 
@@ -46,7 +46,7 @@ def slacks(model, cost, rescaling):
     found, labels = [], model.classes_.tolist()
     for sequence, truth in zip(X, Y, strict=True):
         gold = np.array([labels.index(label) for label in truth])
-        paths = labellings(len(gold), len(labels))
+        paths = labelings(len(gold), len(labels))
         unary = np.array([
             [model.state_features_.get((f"w:{token['w']}", label), 0.0) for label in labels]
             for token in sequence
@@ -158,7 +158,7 @@ def test_it_has_no_probabilities():
 
 
 def test_margin_and_slack_rescaling_are_different_models():
-    """Labellings with small costs matter less where the slack is rescaled."""
+    """Labelings with small costs matter less where the slack is rescaled."""
     margin, slack = (
         MaxMarginCRF(C=0.2, loss=loss, solver=EXACT).fit(X, Y)
         for loss in ("margin_rescaling", "slack_rescaling")

@@ -1,4 +1,4 @@
-"""Losses given by the worst labelling, against enumeration of all labellings."""
+"""Losses given by the worst labeling, against enumeration of all labelings."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def make_cost(name, n_labels, seed=0):
 
 
 def all_losses(scores, labels, s, cost, loss_of):
-    """The loss of each labelling of a sequence."""
+    """The loss of each labeling of a sequence."""
     begin, end = scores.offsets[s : s + 2]
     gold = labels[begin:end]
     score = {path: value for path, value in chain_paths(scores, s)}
@@ -90,7 +90,7 @@ def problems(draw, scales=(0.1, 1.0, 1e4)):
 
 
 @given(problems(), st.sampled_from(COSTS), st.integers(0, 99))
-def test_the_worst_labelling_by_a_margin_is_found(problem, name, seed):
+def test_the_worst_labeling_by_a_margin_is_found(problem, name, seed):
     scores, labels = problem
     n_labels = scores.unary.shape[1]
     cost = make_cost(name, n_labels, seed)
@@ -98,7 +98,7 @@ def test_the_worst_labelling_by_a_margin_is_found(problem, name, seed):
 
 
 @given(problems(), st.sampled_from(["hamming", "zero_one"]))
-def test_the_worst_labelling_with_rescaled_slack_is_found(problem, name):
+def test_the_worst_labeling_with_rescaled_slack_is_found(problem, name):
     cost = cost_object(name, problem[0].unary.shape[1])
     check_worst(HingeLoss(name, rescaling="slack"), cost, slack, *problem)
     check_worst(HingeLoss(cost, rescaling="slack"), cost, slack, *problem)
@@ -113,7 +113,7 @@ def test_an_approximate_search_returns_a_lower_bound(problem, name, seed):
 
 
 def hull_best(points):
-    """The largest slack loss among labellings that are best for some multiplier."""
+    """The largest slack loss among labelings that are best for some multiplier."""
     multipliers = np.unique(
         [0.0, 1e9]
         + [
@@ -149,7 +149,7 @@ def test_the_perceptron_loss_is_what_the_best_path_scores_above_the_labels(probl
 
 
 @pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(rescaling="slack"), PerceptronLoss()])
-def test_certain_labels_are_their_own_worst_labelling(loss):
+def test_certain_labels_are_their_own_worst_labeling(loss):
     scores = random_scores(0, [3, 0, 2], 3)
     labels = np.array([0, 1, 2, 0, 1], np.int32)
     scores.unary[np.arange(5), labels] += 1e4

@@ -1,4 +1,4 @@
-"""Losses of the probabilities of single labels, against enumeration of all labellings."""
+"""Losses of the probabilities of single labels, against enumeration of all labelings."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ def enumerated(scores, labels, table, heat):
 
 
 @given(problems((0.1, 1.0, 30.0)), st.sampled_from([1.0, 0.2, 5.0]))
-def test_the_value_is_that_of_the_enumerated_labellings(problem, heat):
+def test_the_value_is_that_of_the_enumerated_labelings(problem, heat):
     scores, labels = problem
     n_labels = scores.unary.shape[1]
     table = np.random.default_rng(n_labels).random((n_labels, n_labels)) * (1 - np.eye(n_labels))

@@ -53,7 +53,7 @@ def margin_problem(
 
 @lru_cache(maxsize=1)
 def constraints(objective):
-    """Cost and change of the features of every labelling of each sequence, and its weight."""
+    """Cost and change of the features of every labeling of each sequence, and its weight."""
     return list(_constraints(objective))
 
 
@@ -88,7 +88,7 @@ def _constraints(objective):
 
 
 def enumerated_value(objective, w):
-    """The objective at some parameters, over all labellings."""
+    """The objective at some parameters, over all labelings."""
     slacks = sum(
         weight * (costs + changes @ w).max() for weight, costs, changes in constraints(objective)
     )
@@ -96,7 +96,7 @@ def enumerated_value(objective, w):
 
 
 def enumerated_optimum(objective):
-    """The optimum of the quadratic program that has a row for each labelling."""
+    """The optimum of the quadratic program that has a row for each labeling."""
     rows = constraints(objective)
     size = objective.n_parameters
     a = np.concatenate([

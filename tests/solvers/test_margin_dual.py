@@ -160,7 +160,7 @@ def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
 
 
 def enumerated(scores, theta):
-    """The distribution ``exp(theta)`` of the labellings of a sequence."""
+    """The distribution ``exp(theta)`` of the labelings of a sequence."""
     paths = [path for path, _ in chain_paths(scores, 0)]
     values = np.array([score for _, score in chain_paths(theta, 0)])
     mass = np.exp(values - values.max())
@@ -168,7 +168,7 @@ def enumerated(scores, theta):
 
 
 def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
-    """Algorithm 2 of the report, over all labellings."""
+    """Algorithm 2 of the report, over all labelings."""
     with ThreadMap(1) as threads:
         batches = make_problem(threads, lengths=(4, 3)).minibatches(1, 0)
         search = Ascent(batches)

@@ -41,7 +41,7 @@ def wide_objective(rng, n_labels, threads, *, values=False, dense=False, cost="h
 
 
 def shares_of(steps, index):
-    """The labellings of a batch and their shares, in the order of the labellings."""
+    """The labelings of a batch and their shares, in the order of the labelings."""
     begin, end = steps.offsets[index : index + 2]
     if begin == end:
         return [([], 1.0)]
@@ -112,7 +112,7 @@ def assert_same_steps(objective, pairwise, n_passes=6):
     [(2, True), (8, True), (9, False), (9, True), (22, False), (26, True), (49, False), (49, True)],
 )
 def test_the_steps_of_a_chain_are_those_of_any_structure(rng, n_labels, values, pairwise):
-    cost = random_costs(rng, n_labels)  # else rounding would decide between equal labellings
+    cost = random_costs(rng, n_labels)  # else rounding would decide between equal labelings
     with ThreadMap(1) as threads:
         objective = wide_objective(rng, n_labels, threads, values=values, dense=values, cost=cost)
         assert_same_steps(objective, pairwise)
@@ -136,7 +136,7 @@ def test_a_visit_of_several_steps_is_several_visits(pairwise, most, kind):
 
 
 @BOTH
-def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
+def test_all_labelings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
     calls = []
     score = Chain.score
     monkeypatch.setattr(Chain, "score", lambda *given: calls.append(1) or score(*given))
@@ -152,7 +152,7 @@ def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
 
 
 @BOTH
-def test_there_is_room_for_any_number_of_labellings(pairwise):
+def test_there_is_room_for_any_number_of_labelings(pairwise):
     with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
         steps = assert_same_steps(objective, pairwise, 40)
     assert len(steps.active.vertices) > 8

@@ -44,7 +44,7 @@ def solve(solver, objective, **options):
 
 
 @pytest.mark.parametrize(("loss", "c2"), [("hamming", 1.0), *((name, 0.5) for name in LOSSES)])
-def test_all_reach_the_optimum_of_the_program_over_all_labellings(loss, c2):
+def test_all_reach_the_optimum_of_the_program_over_all_labelings(loss, c2):
     weight = [1.0, 1.0, 0.5, 2.0, 1.5]
     with margin_problem(loss=LOSSES[loss], c2=c2, weight=weight) as objective:
         best, w = enumerated_optimum(objective)

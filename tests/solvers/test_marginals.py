@@ -13,7 +13,7 @@ from tests.oracles import chain_paths
 
 
 def moved(seed, length, n_labels, moves=6):
-    """Marginals after some moves of mass between labellings."""
+    """Marginals after some moves of mass between labelings."""
     random = np.random.RandomState(seed)
     marginals = ChainMarginals(random.randint(n_labels, size=length), n_labels)
     for _ in range(moves):
@@ -24,7 +24,7 @@ def moved(seed, length, n_labels, moves=6):
     return marginals
 
 
-def labellings(length, n_labels):
+def labelings(length, n_labels):
     return [np.array(path, np.int32) for path in product(range(n_labels), repeat=length)]
 
 
@@ -42,12 +42,12 @@ def test_marginals_stay_consistent_and_never_fall_below_0(seed, length, n_labels
 
 
 @given(**sizes)
-def test_probabilities_of_all_labellings_are_a_distribution_with_these_marginals(
+def test_probabilities_of_all_labelings_are_a_distribution_with_these_marginals(
     seed, length, n_labels
 ):
     marginals = moved(seed, length, n_labels)
     node, edge = np.zeros_like(marginals.node), np.zeros_like(marginals.edge)
-    for labels in labellings(length, n_labels):
+    for labels in labelings(length, n_labels):
         mass = marginals.probability(labels)
         node[np.arange(length), labels] += mass
         edge[np.arange(length - 1), labels[:-1], labels[1:]] += mass
@@ -56,10 +56,10 @@ def test_probabilities_of_all_labellings_are_a_distribution_with_these_marginals
 
 
 @given(**sizes)
-def test_no_labelling_gives_away_more_than_it_may(seed, length, n_labels):
+def test_no_labeling_gives_away_more_than_it_may(seed, length, n_labels):
     marginals = moved(seed, length, n_labels)
     target = np.zeros(length, np.int32)
-    for source in labellings(length, n_labels):
+    for source in labelings(length, n_labels):
         most = marginals.movable(target, source)
         assert marginals.probability(source) <= most + 1e-12
         marginals.shift(target, source, most)
@@ -67,7 +67,7 @@ def test_no_labelling_gives_away_more_than_it_may(seed, length, n_labels):
         np.testing.assert_allclose(marginals.node.sum(axis=1), 1.0, atol=1e-12)
 
 
-def test_where_labellings_agree_their_mass_does_not_limit_a_move():
+def test_where_labelings_agree_their_mass_does_not_limit_a_move():
     marginals = ChainMarginals(np.array([0, 0, 0]), 2)
     marginals.shift(np.array([0, 1, 1]), np.array([0, 0, 0]), 0.25)
     assert marginals.movable(np.array([0, 0, 0]), np.array([0, 1, 1])) == 0.25
@@ -93,18 +93,18 @@ def test_the_support_is_that_of_the_distribution(seed, length, n_labels, tables)
     np.testing.assert_allclose(left[mass > 0.0], values[mass > 0.0], atol=1e-12)
 
 
-def test_labellings_are_drawn_as_often_as_they_should():
+def test_labelings_are_drawn_as_often_as_they_should():
     marginals, random = moved(3, 3, 2), np.random.RandomState(0)
     counts = {}
     for _ in range(4000):
         path = tuple(marginals.draw(random).tolist())
         counts[path] = counts.get(path, 0) + 1
-    for labels in labellings(3, 2):
+    for labels in labelings(3, 2):
         share = counts.get(tuple(labels.tolist()), 0) / 4000
         assert share == pytest.approx(marginals.probability(labels), abs=0.03)
 
 
-def test_a_sequence_of_no_tokens_has_one_labelling():
+def test_a_sequence_of_no_tokens_has_one_labeling():
     marginals = ChainMarginals(np.zeros(0, np.int32), 3)
     assert marginals.probability(np.zeros(0, np.int32)) == 1.0
     assert marginals.draw(np.random.RandomState(0)).shape == (0,)

@@ -88,7 +88,7 @@ def assert_same(fast, plain, tolerance=1e-9):
 
 
 class ByHand:
-    """The rules, by dense arithmetic on a list of features of whole labellings."""
+    """The rules, by dense arithmetic on a list of features of whole labelings."""
 
     def __init__(self, task, start):
         self.task, self.w, self.rule = task, start.copy(), task.update
@@ -99,7 +99,7 @@ class ByHand:
         self.all = [start.copy()]
 
     def features(self, s, labels):
-        """The features of a labelling, by the gradient of its score."""
+        """The features of a labeling, by the gradient of its score."""
         begin, end = self.data.offsets[s : s + 2]
         x = np.zeros((end - begin, self.data.n_features))
         x[:] = self.data[s : s + 1].to_csr().toarray()
@@ -149,7 +149,7 @@ class ByHand:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("start", [0.0, 1.0])
 def test_steps_are_those_of_the_rules_by_hand(rng, rule, start):
-    """From weights of 0, where all labellings score the same, too."""
+    """From weights of 0, where all labelings score the same, too."""
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "sparse", 3, (2, 0, 1, 4, 3))
         objective = wide_objective(data, codes, 3, threads)
@@ -501,7 +501,7 @@ def test_no_step_is_made_where_the_loss_is_0(rng, general, rule):
 
 
 def test_a_step_against_any_of_the_best_is_a_mistake(rng):
-    """Also where the best labelling is the true one, but does not win by the margin."""
+    """Also where the best labeling is the true one, but does not win by the margin."""
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "sparse", 3, (4, 3, 5, 2))
         objective = wide_objective(data, codes, 3, threads)

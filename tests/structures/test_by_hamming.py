@@ -1,4 +1,4 @@
-"""Best labellings for each number of wrong labels."""
+"""Best labelings for each number of wrong labels."""
 
 import numpy as np
 import pytest

@@ -70,7 +70,7 @@ class GIS(BatchSolver):
 
     Each parameter moves to the maximum of a bound of the likelihood of its own:
     ``S delta = log(observed / expected)``, where S is the largest number of features that a
-    labelling of a sequence may have (what a slack feature fills up; its own weight may be left
+    labeling of a sequence may have (what a slack feature fills up; its own weight may be left
     out, Curran and Clark 2003). With an L2 penalty the bound is penalized. Exact, and the objective
     never rises, but slow, because S grows with the length of the sequences: for study. Features
     must not be negative.

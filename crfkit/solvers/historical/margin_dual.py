@@ -37,7 +37,7 @@ ALPHAS = ("max_entropy", "largest")
 class MarginEG(MiniBatchSolver):
     """Exponentiated gradient on the dual of a margin (Bartlett, Collins, Taskar, McAllester 2004).
 
-    The distribution of the labellings of a sequence is ``a(y) ~ exp(sum of theta over its parts)``,
+    The distribution of the labelings of a sequence is ``a(y) ~ exp(sum of theta over its parts)``,
     and a step multiplies each probability by ``exp(r gradient)``: it adds ``r (cost + score)`` to
     the ``theta`` of each label and step, with the scores of ``w = sum_i (f_i(y_i) - E f_i(y)) / (2
     c2)`` (algorithm 2 and equation 50 of Gupta's report on conditional random fields). Sequences
@@ -121,7 +121,7 @@ class Ascent(DualSearch):
                 break
 
     def _has_all(self, index: int, proposal: Proposal) -> bool:
-        """Whether the worst labellings have all mass: potentials would grow without end."""
+        """Whether the worst labelings have all mass: potentials would grow without end."""
         weight = self._sequence_weights[index]
         if proposal.slope > NO_SLOPE * float(weight.sum()):
             return False
@@ -133,7 +133,7 @@ class Ascent(DualSearch):
     def _is_made(self, index: int, proposal: Proposal) -> bool:
         """Make a step if it raises the dual, a parabola on the way, and choose the next rate.
 
-        Where rounding hides the slope, mass is yet to come to better labellings: go on to them.
+        Where rounding hides the slope, mass is yet to come to better labelings: go on to them.
         """
         step = partial(dual_step, frozen(proposal.indices), proposal.gradient)
         fall = self.c2 * step(-0.5 / self.c2, 0.0, self.w, self.w)
@@ -205,11 +205,11 @@ class SMO(MiniBatchSolver):
     """Sequential minimal optimization on the factored dual (Taskar, Guestrin and Koller 2003).
 
     The dual variables are the marginals of the labels and steps of each sequence, in place of the
-    probabilities of all its labellings. A step takes two labellings of a sequence and moves mass
+    probabilities of all its labelings. A step takes two labelings of a sequence and moves mass
     from the one to the other, as much as raises the dual most: ``2 c2 (a(y1) - a(y2)) / (v |f(y1) -
     f(y2)|^2)`` for scores ``a`` with costs added, and the weight ``v`` of the sequence, if there is
     so much (section 5 there; section 2.4.1 and equation 48 of Gupta's report on conditional random
-    fields). It goes to the worst labelling, the one of the largest ``a``.
+    fields). It goes to the worst labeling, the one of the largest ``a``.
 
     The gap between the objective and the dual bounds how far the parameters are from the optimum.
 
@@ -218,10 +218,10 @@ class SMO(MiniBatchSolver):
     max_iter, tol
         As for :class:`MarginEG`; a pass is one step of each sequence.
     pair : {"worst", "drawn"}, default="worst"
-        Where the mass comes from. "worst": the labelling of the least ``a`` among those that have
+        Where the mass comes from. "worst": the labeling of the least ``a`` among those that have
         mass. "drawn": one drawn from the distribution of the largest entropy.
     alpha : {"largest", "max_entropy"}, default="largest"
-        How much mass the other labelling has, as marginals alone do not say. "max_entropy": as much
+        How much mass the other labeling has, as marginals alone do not say. "max_entropy": as much
         as in the distribution of the largest entropy that has these marginals, the choice of the
         paper. It becomes tiny for long sequences. "largest": as much as in the distribution that
         gives it most, which is the least of the marginals of its labels and steps.
@@ -294,7 +294,7 @@ class Factored(DualSearch):
         )
 
     def update(self, index: int, random: Random | None) -> None:
-        """Make a step of a sequence, from a labelling that is drawn where there is `random`."""
+        """Make a step of a sequence, from a labeling that is drawn where there is `random`."""
         if not self.weight[index]:
             return
         self.batches.n_computed += 1
@@ -308,7 +308,7 @@ class Factored(DualSearch):
             self._shift(index, scores, target, source, slope)
 
     def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
-        """Return the labelling of the least score among those that have mass."""
+        """Return the labeling of the least score among those that have mass."""
         opposite = scores.with_arrays(-scores.unary, -scores.pair)
         return self.chain.argmax(marginals.supported(opposite))[0]
 
@@ -340,7 +340,7 @@ class ChainMarginals:
     """Consistent marginals of one sequence: a point of the marginal polytope of a chain.
 
     Marginals of transitions that are not negative, and whose sums over either label are the
-    marginals of the labels, belong to some distribution of the labellings (Taskar, Guestrin and
+    marginals of the labels, belong to some distribution of the labelings (Taskar, Guestrin and
     Koller 2003, section 4). The one of the largest entropy among these is the Markov chain
     ``a(y) = prod_t mu_t(y_t, y_{t+1}) / prod_{0 < t < T - 1} mu_t(y_t)``. At first, all mass is on
     given labels. `node`, (T, K), is that of labels, `edge`, (T - 1, K, K), that of transitions.
@@ -354,7 +354,7 @@ class ChainMarginals:
         self._add(labels, 1.0)
 
     def probability(self, labels: CodeArray) -> float:
-        """Return the mass of a labelling under the distribution of the largest entropy."""
+        """Return the mass of a labeling under the distribution of the largest entropy."""
         nodes, edges = self._on_path(labels)
         if not len(edges):
             return float(np.prod(nodes))
@@ -370,7 +370,7 @@ class ChainMarginals:
         return float(held.min(initial=1.0))
 
     def shift(self, target: CodeArray, source: CodeArray, mass: float) -> None:
-        """Move mass from the labelling `source` to `target`.
+        """Move mass from the labeling `source` to `target`.
 
         Equation 48 of Gupta's report, with the step size that is missing there in print.
         """
@@ -388,7 +388,7 @@ class ChainMarginals:
         return ChainPotentials(unary, pair, np.arange(size, dtype=np.uint32), np.array([0, size]))
 
     def draw(self, random: np.random.RandomState) -> CodeArray:
-        """Return a labelling, drawn from the distribution of the largest entropy."""
+        """Return a labeling, drawn from the distribution of the largest entropy."""
         labels = np.empty(len(self.node), np.int32)
         row = self.node[:1].reshape(-1)
         for t, point in enumerate(random.random_sample(len(labels))):
@@ -399,12 +399,12 @@ class ChainMarginals:
         return labels
 
     def _on_path(self, labels: CodeArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mass of each label, (T,), and of each transition, (T - 1,), of a labelling."""
+        """Return the mass of each label, (T,), and of each transition, (T - 1,), of a labeling."""
         steps = self.edge[self._tokens[:-1], labels[:-1], labels[1:]]
         return self.node[self._tokens, labels], steps
 
     def _add(self, labels: CodeArray, mass: float) -> None:
-        """Add mass to a labelling; what rounding leaves below 0 is 0."""
+        """Add mass to a labeling; what rounding leaves below 0 is 0."""
         nodes, edges = self._on_path(labels)
         self.node[self._tokens, labels] = np.maximum(nodes + mass, 0.0)
         self.edge[self._tokens[:-1], labels[:-1], labels[1:]] = np.maximum(edges + mass, 0.0)

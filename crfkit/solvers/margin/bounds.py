@@ -78,7 +78,7 @@ def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> fl
 
 
 def has_exact_values(loss: Any) -> bool:
-    """Whether a loss is computed exactly, not from labellings found by an approximate search."""
+    """Whether a loss is computed exactly, not from labelings found by an approximate search."""
     return not (loss.rescaling == "slack" and loss.search == "approximate")
 
 

@@ -48,8 +48,8 @@ class BlockFrankWolfe(MiniBatchSolver):
     """Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 
     The dual of ``sum_i weight_i xi_i + c2 |w|**2`` is a sum of expected costs, minus ``c2
-    |w(a)|**2``, where ``a_i`` are shares of the labellings of sequence i. A visit of a sequence
-    looks for the labelling that violates its margin most, and gives it the share that raises the
+    |w(a)|**2``, where ``a_i`` are shares of the labelings of sequence i. A visit of a sequence
+    looks for the labeling that violates its margin most, and gives it the share that raises the
     dual most, which is known in closed form. No rate has to be chosen.
 
     The log has the gap between the objective and the largest dual so far, which bounds how far the
@@ -63,7 +63,7 @@ class BlockFrankWolfe(MiniBatchSolver):
     tol : float, default=1e-3
         Stop when the gap is below this share of the objective.
     steps : {"marginals", "pairwise", "classic"}, default="marginals"
-        "classic": a step shrinks the shares of all labellings. "pairwise": it takes from the one of
+        "classic": a step shrinks the shares of all labelings. "pairwise": it takes from the one of
         the sequence's that violates the margin least (Osokin, Alayrac, Lukasewitz, Dokania and
         Lacoste-Julien 2016, section 4), and so changes only the tokens where the two differ.
         "marginals": the same, but each run of such tokens moves by its own length, in terms of the
@@ -84,7 +84,7 @@ class BlockFrankWolfe(MiniBatchSolver):
     Notes
     -----
     Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
-    more passes. Holds what has a share: labellings, two bytes a token for each, or, with
+    more passes. Holds what has a share: labelings, two bytes a token for each, or, with
     "marginals", transitions, 12 bytes for each, with room for as many in every token as the one
     that has most needs. One thread makes the visits; threads share evaluations of the objective.
     The search begins where the dual is 0; parameters to start from are only evaluated.
@@ -138,7 +138,7 @@ class BlockFrankWolfe(MiniBatchSolver):
 
 
 class _Search(Search):
-    """Shares of labellings, the parameters that they amount to, and their mean."""
+    """Shares of labelings, the parameters that they amount to, and their mean."""
 
     distance = certified_distance
 

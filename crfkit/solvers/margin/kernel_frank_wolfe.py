@@ -130,7 +130,7 @@ class KernelBlocks:
 
 
 class _Search(Search):
-    """Shares of labellings of all sequences (`vertices`), and the scores they amount to (`state`).
+    """Shares of labelings of all sequences (`vertices`), and the scores they amount to (`state`).
 
     `gaps`, (S,), are the part of each in the gap at its last visit; 0 before that.
     """

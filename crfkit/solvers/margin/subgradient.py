@@ -61,7 +61,7 @@ class Subgradient(MiniBatchSolver):
     For any convex loss, and c2 > 0. The smaller c2, the more passes. Parameters to start from are
     only used where the objective is not above that of zeros.
 
-    Where labels are known in part, the true labels are those of the best labelling that is allowed
+    Where labels are known in part, the true labels are those of the best labeling that is allowed
     by then. The objective is not convex, and there is no bound: the search ends when the objective
     falls by less than `tol`, relatively, in 20 passes.
     """

@@ -274,7 +274,7 @@ class KBestLearner(OnlineLearner):
 
 
 class MistakeLoss(Loss):
-    """The share of wrong labels of the best labelling; its gradient is the perceptron's step.
+    """The share of wrong labels of the best labeling; its gradient is the perceptron's step.
 
     The `mistakes` are how many sequences of each batch had a wrong label.
     """

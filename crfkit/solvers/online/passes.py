@@ -37,7 +37,7 @@ class OnlineSolver(Solver):
     """Looks at one sequence after the other and moves the weights after each mistake.
 
     A mistake is a sequence of which a predicted label is wrong, whatever its score: from weights of
-    0 all labellings score the same. With a cost and a rule that has a loss, this has to be above 0:
+    0 all labelings score the same. With a cost and a rule that has a loss, this has to be above 0:
     a step may end where the true labels win by just the margin. The loss and the penalty of the
     objective do not matter.
 
@@ -72,7 +72,7 @@ class OnlineSolver(Solver):
     Of labels that score the same, the one that occurs first in the data is predicted, where
     sequences of weight 0 do not count; in `partial`, the one of the lowest code.
 
-    Where labels are known in part, the labelling of the largest score of those that are allowed, at
+    Where labels are known in part, the labeling of the largest score of those that are allowed, at
     the weights by then, stands for the true one. It needs a cost of None.
 
     The value of a record is the loss of the pass: the sum over sequences with a mistake of the
@@ -181,7 +181,7 @@ class OnlineSolver(Solver):
             raise ValueError("n_best > 1 goes with neither a search nor a cost: use n_best=1.")
         if Capability.K_BEST not in objective.structure.capabilities:
             raise ValueError(
-                f"there is no search for several labellings of a "
+                f"there is no search for several labelings of a "
                 f"{type(objective.structure).__name__}: use n_best=1."
             )
 

@@ -115,8 +115,8 @@ class AROW(BaseEstimator):  # type: ignore[misc]
 class MIRA(BaseEstimator):  # type: ignore[misc]
     """The margin infused relaxed algorithm (Crammer and Singer 2003; McDonald et al. 2005).
 
-    The shortest step after which the true labels score above each of the `n_best` best labellings
-    by the number of labels in which they differ, with multipliers of at most `C`. One labelling has
+    The shortest step after which the true labels score above each of the `n_best` best labelings
+    by the number of labels in which they differ, with multipliers of at most `C`. One labeling has
     a closed form, that of CRF++; several are fitted by the method of Hildreth (1957).
 
     Parameters
@@ -124,7 +124,7 @@ class MIRA(BaseEstimator):  # type: ignore[misc]
     C : float, default=1.0
         The largest multiplier, above 0.
     n_best : int, default=1
-        Labellings; more than one needs a chain, and is not compiled as a whole.
+        Labelings; more than one needs a chain, and is not compiled as a whole.
     """
 
     C: float = 1.0
