@@ -243,7 +243,10 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
         data = model._pack(X)
         if of != "tokens" or self.calibration_.answers_all:
             found = model.confidence(data, of=of, constraints=constraints)
-            return self.calibration_.confidence(found, of)
+            calibrated = self.calibration_.confidence(found, of)
+            if of == "sequences":  # of an empty one, nothing can be wrong
+                return np.where(data.lengths > 0, calibrated, found)
+            return calibrated
         labels = plain_codes(model._codes(data, None)) % len(self.classes_)
         rows = self.calibration_.proba(model.predict_proba(data))
         chosen = np.split(labels, data.offsets[1:-1])

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import LabelReading, ReadSpans
+from crfkit.data.labels import UNLABELED
 from crfkit.labels.schemes import (
     CONLL,
+    INSIDE,
     LETTERS,
     OUTSIDE,
     OUTSIDE_LABEL,
@@ -20,12 +22,13 @@ from crfkit.labels.schemes import (
     pair_index,
     parse_tag,
     tag_table,
+    write_tag,
 )
 
 # Of tags: whether letters come last, and what stands between them and types.
 NOTATIONS = ((False, "_"), (True, "-"), (True, "_"))
 
-__all__ = ["LabelReading", "ReadSpans", "read_labels", "read_segment_codes"]
+__all__ = ["LabelReading", "ReadSpans", "as_typed_tags", "read_labels", "read_segment_codes"]
 
 
 def read_labels(
@@ -75,6 +78,33 @@ def read_segment_codes(classes: Iterable[Any], *, outside: bool = False) -> Labe
     closes[:, :-1] &= ~continues
     opens = np.repeat((begins & shown)[None], 2 * size + 1, axis=0)
     return LabelReading(types, type_of, opens, continues, closes)
+
+
+def as_typed_tags(
+    classes: Iterable[Any], *labels: Iterable[Iterable[Any]]
+) -> tuple[list[list[list[Any]]], dict[str, Any]] | None:
+    """Return sequences of labels as tags such as ``B-PER`` that are read as a model's labels are.
+
+    None if none of these is a tag. A label whose runs are spans becomes an ``I-``. `UNLABELED` and
+    sets stay such. And what the types are called that are written otherwise.
+    """
+    others = [label for label in classes if label != OUTSIDE_LABEL]
+    tags, rules = _tags_among(others)
+    if not tags:
+        return None
+    runs, names = set(others) - set(tags), dict[str, Any]()
+
+    def written(label: Any) -> Any:
+        if isinstance(label, (set, frozenset)):
+            return frozenset(map(written, label))
+        if label is UNLABELED or label == OUTSIDE_LABEL:
+            return label
+        if label not in runs and is_tag(label, rules):
+            return write_tag(*parse_tag(label, rules), CONLL)
+        names[str(label)] = label
+        return write_tag(INSIDE, str(label), CONLL)
+
+    return [[list(map(written, own)) for own in each] for each in labels], names
 
 
 def _tags_among(labels: list[Any]) -> tuple[list[Any], Scheme]:

@@ -15,6 +15,7 @@ from crfkit.data.labels import UNLABELED, by_sequence, check_lengths
 from crfkit.data.soft import most_probable
 from crfkit.labels.base import TokenLabels
 from crfkit.labels.fields import are_segments, holds_segments, lists, read_listed, segment_fields
+from crfkit.labels.reading import as_typed_tags
 from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
 from crfkit.labels.segments import SegmentLabels
 from crfkit.labels.sequences import as_lists, flatten_pair, token_weights
@@ -191,11 +192,18 @@ def _right_spans(
 ) -> tuple[BoolArray, BoolArray]:
     """Return which predicted spans are right, and of which the truth tells whether they are."""
     truth, scheme = as_lists(y, "y"), getattr(model, "scheme_", None)
+    tags, names = None, dict[str, Any]()
     if holds_segments(truth):
         pair = find_segments(truth, spans, None)
     else:
-        pair = find_segments(truth, predicted, scheme_beside(scheme, truth, predicted))
-    true, judged = map(_keys, pair)
+        if scheme is None:
+            tags = as_typed_tags(model.classes_.tolist(), truth, predicted)
+        if tags is not None:
+            (read, said), names = tags
+            pair = find_segments(read, said, CONLL.name)
+        else:
+            pair = find_segments(truth, predicted, scheme_beside(scheme, truth, predicted))
+    true, judged = (_keys(found, names) for found in pair)
     is_open = [any(_is_open(item) for item in sequence) for sequence in truth]
     keys = [(s, *span) for s, own in enumerate(spans) for span in own]
     right = np.array([key in true for key in keys], bool)
@@ -208,10 +216,11 @@ def _is_open(item: Any) -> bool:
     return item is UNLABELED or (fields is not None and fields[2] is UNLABELED)
 
 
-def _keys(found: FoundSpans) -> set[tuple[Any, ...]]:
-    """Return spans as sequence, start, stop and label."""
+def _keys(found: FoundSpans, names: dict[str, Any]) -> set[tuple[Any, ...]]:
+    """Return spans as sequence, start, stop and label, for which another name may be given."""
+    labels = [names.get(name, name) for name in found.names] if names else found.names
     rows = zip(*(part.tolist() for part in (*found[2:], found.types)), strict=True)
-    return {(s, start, stop, found.names[kind]) for s, start, stop, kind in rows}
+    return {(s, start, stop, labels[kind]) for s, start, stop, kind in rows}
 
 
 def _ends(spans: list[list[Segment]], offsets: IntArray) -> tuple[IntArray, IntArray]:

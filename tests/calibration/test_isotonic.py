@@ -129,3 +129,8 @@ def test_models_of_segments_are_calibrated():
         np.testing.assert_array_equal(own, table[np.arange(len(own)), said])
     assert [len(c) for c in found.confidence(X, of="spans")] == [*map(len, found.predict_spans(X))]
     assert found.confidence(X).shape == (len(X),)
+
+
+def test_an_empty_sequence_is_certain(mended):
+    found = mended.confidence([X_NEW[0], []])
+    assert found[1] == 1.0 and found[0] == mended.confidence(X_NEW[:1])[0]

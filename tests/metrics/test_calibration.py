@@ -17,6 +17,7 @@ from crfkit import (
     SequenceVectorizer,
     SoftLabels,
 )
+from crfkit.inference import Abstain
 from crfkit.metrics import (
     Segment,
     brier_score,
@@ -390,3 +391,21 @@ def test_models_of_segments_are_scored_by_the_labels_of_segments():
     assert found.correct.tolist() == [
         a == b for a, b in zip(model.predict_spans(X), listed, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    "written", ["{0}-{1}", "{1}-{0}", "{0}_{1}", "{0}", "{0}-1"],
+    ids=["prefix", "suffix", "underscore", "bare", "beside runs"],
+)  # fmt: skip
+def test_spans_are_judged_as_the_model_reads_them(written):
+    """Tags in any notation, and tags beside labels of which runs are spans."""
+    B, I, C = (written.format(*tag) for tag in ("BX", "IX", "BY"))  # noqa: E741
+    run = 7 if written == "{0}-1" else "O"
+    y = [[B, I, "O", run, run], ["O", B, "O", C, "O"]] * 3
+    X = [[{str(label): 1.0, f"at {t}": 1.0} for t, label in enumerate(row)] for row in y]
+    crf = CRFClassifier(c2=0.01).fit(X, y)
+    assert crf.predict(X) == y
+    assert judged_confidence(crf, X, y, of="spans").correct.all()
+    crf.set_params(decoding=Abstain(threshold=0.0, label="?"))
+    judged = judged_confidence(crf, X, [["O", I, "O", run, run], [UNLABELED] * 5] * 3, of="spans")
+    assert judged.correct.tolist() == [False, True] * 3 if run == 7 else not judged.correct.any()
