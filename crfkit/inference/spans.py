@@ -21,7 +21,7 @@ from crfkit.data.packed import ranges
 from crfkit.inference.base import DecodedLabels, Decoder
 from crfkit.inference.risk import allowed_alike, code_marginals
 from crfkit.labels.segmentation import segmentation_of
-from crfkit.structures import NoPathError, SegmentPotentials, SemiMarkov, Structure
+from crfkit.structures import NoPathError, SegmentPotentials, Structure
 from crfkit.structures.potentials import make_spans
 
 # Less probable spans are not looked at where all tokens are in spans.
@@ -105,6 +105,8 @@ class ExpectedSpans(BaseEstimator, Decoder):  # type: ignore[misc]
         The last label is that of tokens of no span, one by one. If a model has no label of these,
         each costs what a span does that has no probability.
         """
+        from crfkit.structures import SemiMarkov  # whose kernels take their time to load
+
         offsets, outside = potentials.offsets, len(reading.types)
         n_tokens, longest = int(offsets[-1]), int((spans.stop - spans.start).max(initial=1))
         costs = self.threshold * np.arange(1, longest + 1) + MORE
