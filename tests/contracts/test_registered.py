@@ -7,6 +7,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import crfkit
+import crfkit.calibration  # registers what it fits
 import crfkit.compat.sklearn_crfsuite  # registers its estimator
 from crfkit import CRFClassifier, MaxMarginCRF, SemiMarkovCRF, StructuredPerceptron
 from crfkit.inference import DECODERS
@@ -23,7 +24,8 @@ Y = [["D", "N", "V"], ["N"], ["D", "N"]]
 # Classes whose objects are parts of others, and are saved with these.
 FITTED_PARTS = {
     "TemplateVocabulary", "StringTable", "TextTable", "ItemTable", "JoinedNames", "IterationRecord",
-    "TrainingLog", "PackedSequences", "PackedSegments", "LabelSequences",
+    "TrainingLog", "PackedSequences", "PackedSegments", "LabelSequences", "Temperature", "Isotonic",
+    "RisingFunction",
 }  # fmt: skip
 # Parameters that have no default.
 NEEDED = {
