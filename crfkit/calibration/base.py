@@ -12,6 +12,10 @@ from crfkit._types import FloatArray, IntArray, ObjectArray
 from crfkit.data.labels import check_sample_weight
 from crfkit.labels.sequences import token_weights
 
+NOTHING_HELD_OUT = (
+    "there are no held-out sequences whose labels the model can have: give more, or others."
+)
+
 
 class HeldOut(NamedTuple):
     """Sequences with their labels, and a model that has not learned from them."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from crfkit._types import CodeArray, FloatArray, ObjectArray
-from crfkit.calibration.base import Calibration, HeldOut
+from crfkit.calibration.base import NOTHING_HELD_OUT, Calibration, HeldOut
 from crfkit.data.labels import LabelStream, by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.metrics.confidence import JudgedConfidence, judged_confidence, labels_of_tokens
@@ -71,6 +71,8 @@ class Isotonic(Calibration):
         """Return the functions of the least squared error on all held-out data."""
         tokens = [_tokens(one, classes) for one in held]
         proba, true, weight = (np.concatenate(parts) for parts in zip(*tokens, strict=True))
+        if not np.any((true >= 0) & (weight > 0.0)):
+            raise ValueError(NOTHING_HELD_OUT)
         labels = [RisingFunction.fit(proba[:, k], true == k, weight) for k in range(len(classes))]
         return cls(labels, _of_level(held, "spans"), _of_level(held, "sequences"))
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.optimize import brentq
 
 from crfkit._types import FloatArray, ObjectArray, Potentials
-from crfkit.calibration.base import Calibration, HeldOut
+from crfkit.calibration.base import NOTHING_HELD_OUT, Calibration, HeldOut
 from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.soft import most_probable
@@ -48,10 +48,7 @@ class Temperature(Calibration):
         """Return that of the largest likelihood."""
         questions = [_Likelihood.of(one) for one in held]
         if not any(len(each.data) for each in questions):
-            raise ValueError(
-                "there are no held-out sequences whose labels the model can have: give more, or "
-                "others."
-            )
+            raise ValueError(NOTHING_HELD_OUT)
 
         @cache
         def slope(log_factor: float) -> float:

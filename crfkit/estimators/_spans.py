@@ -163,7 +163,9 @@ def confidence(
     if of == "spans":
         return _predicted_proba(self, data, constraints)
     if of == "sequences" and self._fitted_labels().of_segments:
-        labels = self.predict(data, constraints=constraints)
+        codes = plain_codes(self._codes(data, constraints))
+        coding = self._fitted_labels().coding(self)
+        labels = coding.write(codes, self.classes_, data.offsets)
         whole: FloatArray = self.sequence_log_proba(data, labels, constraints=constraints)
         return np.exp(whole)
     choose = self._chooser()

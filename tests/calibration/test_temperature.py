@@ -171,6 +171,9 @@ def test_models_whose_scores_are_not_linear_in_weights_are_refused():
 def test_labels_that_no_model_knows_cannot_calibrate(crf):
     with pytest.raises(ValueError, match="no held-out sequences whose labels"):
         calibrated(crf, y=[["?"] * 5] * len(X_NEW))
+    with pytest.raises(ValueError, match="no held-out sequences whose labels"):
+        isotonic = CalibratedSequenceClassifier(crf, method="isotonic", cv="prefit")
+        isotonic.fit(X_NEW, [["?"] * 5] * len(X_NEW))
 
 
 def test_a_root_is_found_on_either_side_or_none():

@@ -50,10 +50,11 @@ NEW = [[["a"], ["Nile"]], [["Rhine"]], []]
 @pytest.mark.parametrize("estimator", [CRFClassifier(c2=0.1), SemiMarkovCRF(c2=0.1)])
 def test_a_model_withholds_what_is_doubtful(estimator):
     model = estimator.fit(X, Y)
-    sure = model.predict(NEW)
+    sure, confidence = model.predict(NEW), model.confidence(NEW)
     assert sure[0] == ["O", "B-LOC"]
     model.set_params(decoding=Abstain(threshold=0.999, label="?", of="tokens"))
     assert model.predict(NEW) == [["?", "?"], ["?"], []]
+    np.testing.assert_array_equal(model.confidence(NEW), confidence)  # of what would be said
     model.set_params(decoding__threshold=0.0)
     assert model.predict(NEW) == sure
     model.set_params(decoding__threshold=0.999, decoding__of="spans")
