@@ -49,7 +49,9 @@ class ExpectedSpans(BaseEstimator, Decoder):  # type: ignore[misc]
     The sum is the expected number of spans that are correct, their type and both ends, less
     `threshold` for each span that is predicted. Labels are those that say of tokens what the spans
     are. What is not allowed is not chosen: where these spans cannot be together, as more is known
-    of a sequence, the most is taken that one of its 100 best labelings reaches.
+    of a sequence, the most is taken that one of its 100 best labelings reaches. Of a model without
+    a label of tokens outside, whose tokens are all in spans, those less probable than 0.001 are
+    not looked at.
 
     Parameters
     ----------
