@@ -185,6 +185,9 @@ class SolverResult(NamedTuple):
 Frame = Any  # a pandas or polars data frame; neither is a dependency
 
 
+LEVELS = ("sequences", "spans", "tokens")  # of what a confidence may be
+
+
 class Segment(NamedTuple):
     """A segment: its first token, the one after its last, its label."""
 

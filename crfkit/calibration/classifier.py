@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_option
-from crfkit._types import FloatArray
+from crfkit._types import LEVELS, FloatArray
 from crfkit.calibration.base import Calibration
 from crfkit.calibration.held_out import (
     asked,
@@ -32,7 +32,7 @@ from crfkit.calibration.temperature import Temperature
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier, _bounds, _labelings, _questions, _samples, _spans
 from crfkit.inference.base import plain_codes
-from crfkit.metrics.confidence import LEVELS, last_step
+from crfkit.metrics.confidence import last_step
 from crfkit.persistence import SaveMixin, register
 
 METHODS: dict[str, type[Calibration]] = {"temperature": Temperature, "isotonic": Isotonic}

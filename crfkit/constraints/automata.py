@@ -9,7 +9,8 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.constraints.base import Automaton
-from crfkit.structures.copies import LabelCopies, make_copies
+from crfkit.kernels.chain.copies import LabelCopies
+from crfkit.structures.copies import make_copies
 
 
 class TooManyStatesError(ValueError):

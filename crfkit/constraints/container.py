@@ -40,7 +40,8 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
         times as many, for labels of tokens) the best labels are found by automata, else by
         relaxation, or an integer program.
     time_limit : float, default=10.0
-        Seconds that an integer program may take for a sequence. It may end with labels that are not
+        Seconds that an integer program may take for a sequence, to which HiGHS keeps as well as it
+        can: it looks at the clock between its steps. It may end with labels that are not
         proved to be the best ones: a warning tells, and `predict_with_bounds` tells which.
 
     Examples

@@ -16,7 +16,8 @@ from crfkit.constraints.automata import TooManyStatesError, copies_of, product_o
 from crfkit.constraints.base import Automaton, GlobalRule, Target
 from crfkit.constraints.plain import plain
 from crfkit.kernels.chain.automata import AutomatonTables, automata_reject
-from crfkit.structures.copies import FEW_COPIES, LabelCopies
+from crfkit.kernels.chain.copies import LabelCopies
+from crfkit.structures.copies import FEW_COPIES
 
 # Best labelings of tokens need no table of pairs of states, and may have so many times as many.
 WITHOUT_TABLE = 10

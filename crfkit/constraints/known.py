@@ -68,6 +68,12 @@ class Known(LocalRule):
         offsets = target.data.offsets
         try:
             sequences = lists(by_sequence(self.y, offsets))
+            if len(sequences) != len(offsets) - 1:
+                raise ValueError(
+                    f"y has {len(sequences)} sequences, but X has {len(offsets) - 1}. It tells of "
+                    "the sequences of one X: give it to the method that is asked about these, not "
+                    "to an estimator that is asked about others too (folds, a validation part)."
+                )
             if not are_segments(sequences, offsets):
                 _limit_labels(sequences, target, limits)
                 return

@@ -11,9 +11,9 @@ from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Po
 from crfkit.constraints.automata import TooManyStatesError, copied_codes
 from crfkit.constraints.joint import JointAutomata
 from crfkit.constraints.search import Found, check_empty, search
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.labels.reading import LabelReading
 from crfkit.structures import Capability, Posterior, Structure
-from crfkit.structures.copies import LabelCopies
 from crfkit.structures.k_best import RankedCodes
 
 

@@ -11,8 +11,8 @@ from crfkit._types import CodeArray, Potentials
 from crfkit.constraints.automata import copied_codes
 from crfkit.constraints.incumbent import Incumbent
 from crfkit.constraints.joint import JointAutomata
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.structures import Structure
-from crfkit.structures.copies import LabelCopies
 
 # Steps along subgradients, and such that may pass without a better bound before they get shorter.
 ITERATIONS, PATIENCE = 500, 8

@@ -11,6 +11,8 @@ from sklearn.utils import check_random_state
 
 from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit.estimators._labelings import labels_of_codes
+from crfkit.inference.base import of_labels
 from crfkit.structures import Structure
 
 # Counters of the random numbers of a sequence, of which each makes a few.
@@ -62,8 +64,7 @@ def sample(
 
     none = np.empty((n, 0), np.int32)
     codes = np.concatenate([none, *self._ask(data, draw, constraints=constraints)], axis=1)
-    coding = self._fitted_labels().coding(self)
-    drawn = [coding.write(row, self.classes_, data.offsets) for row in codes]
+    drawn = [labels_of_codes(self, row, data.offsets) for row in codes]
     return [list(labelings) for labelings in zip(*drawn, strict=True)]
 
 
@@ -121,8 +122,7 @@ def _of_tokens(structure: Structure, potentials: Potentials) -> FloatArray:
 
     The probability of the likeliest label is taken as 1 less those of the others, which are exact.
     """
-    codes, size = structure.posterior(potentials).marginals, potentials.n_labels
-    shares = codes.reshape(len(codes), codes.shape[1] // size, size).sum(axis=1)
+    shares = of_labels(structure.posterior(potentials).marginals, potentials)
     shares[np.arange(len(shares)), shares.argmax(axis=1)] = 0.0
     rest = shares.sum(axis=1)
     found: FloatArray = entr(shares).sum(axis=1) - xlog1py(1.0 - rest, -rest)

@@ -8,6 +8,7 @@ import numpy as np
 
 from crfkit._params import check_number, check_option
 from crfkit._types import (
+    LEVELS,
     CodeArray,
     FloatArray,
     IntArray,
@@ -24,8 +25,6 @@ from crfkit.inference.base import marginals, plain_codes
 from crfkit.labels.fields import read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.structures import Structure
-
-LEVELS = ("sequences", "spans", "tokens")
 
 
 def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Segment]]:

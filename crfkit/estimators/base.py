@@ -17,7 +17,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
-from crfkit._params import check_method, check_option
 from crfkit._types import CodeArray, FloatArray, Potentials, SolverResult
 from crfkit.compiler.jit import protect
 from crfkit.data import LabelSequences, PackedSequences
@@ -36,8 +35,8 @@ from crfkit.estimators._views import max_lengths, names_of_attributes, weight_vi
 from crfkit.estimators._voting import check_free, elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
-from crfkit.inference import DECODERS
 from crfkit.inference.base import DecodedLabels, FittedModel
+from crfkit.inference.named import find_decoder
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
 from crfkit.labels.base import LabelCoding, LabelSpace, TokenCoding, TokenLabels
 from crfkit.labels.segments import SegmentLabels
@@ -373,12 +372,7 @@ class LinearClassifier(SequenceClassifier):
         return data
 
     def _decoder(self) -> Any:
-        if isinstance(self.decoding, str):
-            if self.decoding not in DECODERS:
-                check_option("decoding", self.decoding, DECODERS)
-            return DECODERS[self.decoding]()
-        check_method("decoding", self.decoding, "decode")
-        return self.decoding
+        return find_decoder(self.decoding)
 
     def _codes(self, data: PackedSequences, constraints: Any) -> CodeArray:
         """Return the codes of tokens, shape (N,), that are predicted; see :class:`Decoder`."""

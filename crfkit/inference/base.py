@@ -79,11 +79,16 @@ def expectations(structure: Structure, potentials: Potentials) -> tuple[Counts, 
 def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return the label probabilities of tokens, (N, K), from 0 to 1, and log Z, shape (S,)."""
     expected, log_z = expectations(structure, potentials)
-    labels, codes = potentials.n_labels, potentials.n_codes
-    if codes == labels:
+    if potentials.n_codes == potentials.n_labels:
         return expected.unary, log_z
-    of_codes = expected.unary[:, :codes].reshape(-1, codes // labels, labels)
-    return np.minimum(of_codes.sum(axis=1), 1.0), log_z
+    return np.minimum(of_labels(expected.unary, potentials), 1.0), log_z
+
+
+def of_labels(of_codes: FloatArray, potentials: Potentials) -> FloatArray:
+    """Return the sums over the codes of each label, (N, K); the first columns are of the codes."""
+    size, n_codes = potentials.n_labels, potentials.n_codes
+    found: FloatArray = of_codes[:, :n_codes].reshape(-1, n_codes // size, size).sum(axis=1)
+    return found
 
 
 class DecodedLabels:

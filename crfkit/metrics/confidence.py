@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from crfkit._params import check_option
-from crfkit._types import BoolArray, FloatArray, IntArray, Segment
+from crfkit._types import LEVELS, BoolArray, FloatArray, IntArray, Segment
 from crfkit.data.labels import UNLABELED, by_sequence, check_lengths
 from crfkit.data.soft import most_probable
 from crfkit.labels.base import TokenLabels
@@ -22,7 +22,6 @@ from crfkit.labels.sequences import as_lists, flatten_pair, token_weights
 from crfkit.labels.spans import FoundSpans
 from crfkit.metrics.segments import find_segments, scheme_beside
 
-LEVELS = ("tokens", "spans", "sequences")
 # A label that no model has.
 _OTHER = object()
 

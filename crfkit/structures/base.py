@@ -27,7 +27,7 @@ from crfkit.structures.posterior import Posterior
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from crfkit.structures.copies import LabelCopies
+    from crfkit.kernels.chain.copies import LabelCopies
     from crfkit.structures.lattice import Lattice
 
     P = TypeVar("P", bound=Potentials, default=Any)

@@ -21,6 +21,7 @@ from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data.topology import tokens_before
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.covariances import CovarianceWorkspace, TokenFeatures, chain_covariances
 from crfkit.kernels.chain.hessian import (
     CountDerivatives,
@@ -45,7 +46,6 @@ from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scor
 from crfkit.structures.copies import (
     FEW_COPIES,
     TABLE_CELLS,
-    LabelCopies,
     add_copies_of_chain,
     best_copies,
     copied_chain,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainScores
-from crfkit.kernels.chain.copies import CopyArcs, chain_copies_max
+from crfkit.kernels.chain.copies import LabelCopies, chain_copies_max
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, restricted_tables
 
 # A table of all pairs of so many copies is faster than lists of those that may follow each other;
@@ -17,25 +15,12 @@ from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, res
 FEW_COPIES, TABLE_CELLS = 200, 1 << 22
 
 
-class LabelCopies(NamedTuple):
-    """Copies of labels, of which only some may follow one another.
-
-    Each has the scores of its label, where it is allowed. Read-only.
-    """
-
-    label: IntArray  # (P,) which of the K labels each is a copy of, rising
-    begins: IntArray  # (P + 1,) where the copies are listed that each may follow, and the end
-    source: IntArray  # (n,) these, rising for each
-    first: BoolArray  # (P,) whether it may be the first of a sequence
-    last: BoolArray  # (P,)
-
-    @property
-    def steps(self) -> BoolArray:
-        """Whether a copy (axis 1) may follow another (axis 0), shape (P, P)."""
-        allowed = np.zeros((len(self.label), len(self.label)), bool)
-        after = np.repeat(np.arange(len(self.label)), np.diff(self.begins))
-        allowed[self.source, after] = True
-        return allowed
+def allowed_steps(copies: LabelCopies) -> BoolArray:
+    """Return whether a copy (axis 1) may follow another (axis 0), shape (P, P)."""
+    size = len(copies.label)
+    allowed = np.zeros((size, size), bool)
+    allowed[copies.source, np.repeat(np.arange(size), np.diff(copies.begins))] = True
+    return allowed
 
 
 def make_copies(
@@ -59,7 +44,7 @@ def best_copies(scores: ChainScores, copies: LabelCopies) -> tuple[CodeArray, Fl
     found: CodeArray = np.empty(len(scores.unary), np.int32)
     value, status = np.empty(count), np.empty(count, np.int64)
     best = np.empty((longest, len(copies.label)))
-    chain_copies_max(scores, CopyArcs(*copies), best, found, value, status)
+    chain_copies_max(scores, copies, best, found, value, status)
     return found, value, status
 
 
@@ -71,7 +56,7 @@ def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPoten
     unary[starts] += _forbidding(copies.first)
     unary[ends] += _forbidding(copies.last)
     pair = potentials.pair[used[:, None, None], copies.label[:, None], copies.label]
-    pair, _ = restricted_tables(pair, index, copies.steps)
+    pair, _ = restricted_tables(pair, index, allowed_steps(copies))
     return potentials._replace(unary=unary, pair=pair, transition_index=index)
 
 
@@ -85,7 +70,7 @@ def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> Segme
     used, index = _used(potentials.transition_index)
     tables = potentials.pair[:rows].reshape(-1, size, size)
     tables = tables[used[:, None, None], copies.label[:, None], copies.label]
-    tables, _ = restricted_tables(tables, index, copies.steps)
+    tables, _ = restricted_tables(tables, index, allowed_steps(copies))
     steps = tables.reshape(-1, count)
     pair = np.concatenate([steps, potentials.pair[rows:, copies.label]])
     unary = unary.reshape(-1, 4 * count)

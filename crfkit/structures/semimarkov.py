@@ -16,6 +16,7 @@ from crfkit._types import (
     ReadSpans,
 )
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.arrays import (
@@ -35,7 +36,7 @@ from crfkit.kernels.semimarkov.k_best import semimarkov_k_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum import semimarkov_sum_log
 from crfkit.structures.base import Capability, NoSegmentationError, Offset, Structure, longest
-from crfkit.structures.copies import LabelCopies, add_copies_of_segments, copied_segments
+from crfkit.structures.copies import add_copies_of_segments, copied_segments
 from crfkit.structures.k_best import (
     RankedCodes,
     empty_lists,

@@ -12,11 +12,11 @@ from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, Int
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_scored_neighbors
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.shares import add_scored_shares, score_scored_shares
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
-from crfkit.structures.copies import LabelCopies
 from crfkit.structures.k_best import RankedCodes
 from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.posterior import Posterior

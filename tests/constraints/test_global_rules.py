@@ -9,6 +9,7 @@ from crfkit.constraints.automata import TooManyStatesError, copies_of, minimal, 
 from crfkit.constraints.base import Automaton
 from crfkit.constraints.global_rules import Before, Contiguous, Count, NotTogether
 from crfkit.constraints.joint import JointAutomata
+from crfkit.structures.copies import allowed_steps
 from tests.constraints.targets import target_of
 from tests.ids import stable
 
@@ -111,7 +112,7 @@ def paths_of(copies, most):
     ways, count = copies.first.astype(int), 0
     for _ in range(most):
         count += ways @ copies.last
-        ways = ways @ copies.steps
+        ways = ways @ allowed_steps(copies)
     return count
 
 

@@ -203,7 +203,7 @@ WRONG = {
     "position": (AllowedAt({"0": ["O"]}), TypeError, "the position of AllowedAt"),
     "hash": (Ends(first=[["O"]]), TypeError, "is not hashable"),
     "attribute": (AllowedWith({"w:bob": ["O"]}), ValueError, "has no attribute 'w:bob'"),
-    "count": (Known([["O"]]), ValueError, "Known: X has 5 sequences, but y has 1"),
+    "count": (Known([["O"]]), ValueError, "Known: y has 1 sequences, but X has 5"),
     "lengths": (Known([["O"]] * 5), ValueError, "Known: sequence 0: X has 8 tokens"),
     "label": (Known([["O"] * 8, ["O", "B-ORG", "O", "O"], ["O"] * 3, ["O"] * 6, ["O"] * 3]),
               ValueError, "sequence 1, position 1: 'B-ORG' is no label that the model"),

@@ -191,7 +191,7 @@ BAD_FIXED = {
     "too long": ([[(0, 3, "PER")]], "can be: 2 tokens. Fit with a larger max_length"),
     "overlap": ([[(0, 2, "PER"), (1, 3, "LOC")]], "sequence 0 of Known: the segments (0, 2"),
     "outside": ([[(2, 9, "PER")]], "sequence 0 of Known: the segment (2, 9, 'PER') is not within"),
-    "lists": ([[], []], "X has 1 sequences, but Known has 2"),
+    "lists": ([[], []], "y has 2 sequences, but X has 1"),
 }
 
 

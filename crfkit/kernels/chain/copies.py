@@ -14,10 +14,13 @@ from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import OK
 
 
-class CopyArcs(NamedTuple):
-    """Copies of labels, and which others each may follow. Read-only."""
+class LabelCopies(NamedTuple):
+    """Copies of labels, of which only some may follow one another.
 
-    label: IntArray  # (P,)
+    Each has the scores of its label, where it is allowed. Read-only.
+    """
+
+    label: IntArray  # (P,) which of the K labels each is a copy of, rising
     begins: IntArray  # (P + 1,) where the copies are listed that each may follow, and the end
     source: IntArray  # (n,) these, rising for each
     first: BoolArray  # (P,) whether it may be the first of a sequence
@@ -27,7 +30,7 @@ class CopyArcs(NamedTuple):
 @kernel
 def chain_copies_max(
     scores: ChainScores,  # of labels
-    arcs: CopyArcs,
+    arcs: LabelCopies,
     best: FloatArray,  # (T, P) workspace, a row for each token of the longest sequence
     copies: CodeArray,  # (N,) out
     value: FloatArray,  # (S,) out
@@ -50,7 +53,7 @@ def chain_copies_max(
 
 
 @kernel
-def _extend(scores: ChainScores, arcs: CopyArcs, t: int, row: int, best: FloatArray) -> bool:
+def _extend(scores: ChainScores, arcs: LabelCopies, t: int, row: int, best: FloatArray) -> bool:
     """``best_t(p) = unary_t(label_p) + max_q (best_{t-1}(q) + pair(label_q, label_p))``.
 
     Returns whether there is a path up to here.
@@ -74,7 +77,7 @@ def _extend(scores: ChainScores, arcs: CopyArcs, t: int, row: int, best: FloatAr
 
 
 @kernel
-def _trace(scores: ChainScores, arcs: CopyArcs, begin: int, end: int, best: FloatArray,
+def _trace(scores: ChainScores, arcs: LabelCopies, begin: int, end: int, best: FloatArray,
            copies: CodeArray) -> float:  # fmt: skip
     """Follow the best path from its end; returns its score, ``-inf`` if it may not end there."""
     pair, index = scores.pair, scores.transition_index
