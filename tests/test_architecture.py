@@ -20,7 +20,7 @@ LEVELS = {
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
     "constraints": 3,
     "active_learning": 4, "objective": 4, "oracles": 4, "inference": 4, "io": 4,
-    "solvers": 5, "datasets": 5,
+    "solvers": 5, "datasets": 5, "generative": 5,
     "training": 6, "persistence": 6,
     "estimators": 7,
     "calibration": 8, "compat": 8, "demo": 8,
