@@ -60,6 +60,23 @@ def ngrams(string: str, n: int, m: int | None = None) -> list[str]:
     return [string[i : i + size] for size in sizes for i in range(len(string) - size + 1)]
 
 
+SUFFIXES = ("ing", "ogy", "ed", "s", "ly", "ion", "tion", "ity", "ies")
+
+
+def spelling(string: str) -> list[str]:
+    """Return which of the spellings that tell parts of speech of English a word has.
+
+    They are those of Lafferty, McCallum and Pereira (2001): ``digit`` and ``upper``, whether it
+    starts with one, ``hyphen``, whether it has one, and ``-ing``, ``-ogy``, ``-ed``, ``-s``,
+    ``-ly``, ``-ion``, ``-tion``, ``-ity``, ``-ies``, how it ends, in upper case too.
+    """
+    first, low = string[:1], string.lower()
+    told = {"digit": first.isdigit(), "upper": first.isupper(), "hyphen": "-" in string}
+    return [name for name, is_so in told.items() if is_so] + [
+        f"-{suffix}" for suffix in SUFFIXES if low.endswith(suffix)
+    ]
+
+
 # Classes of Wapiti's regular expressions, as the body of a set; the C locale knows ASCII only.
 _CLASSES = {
     "a": "A-Za-z",
@@ -126,6 +143,7 @@ FUNCTIONS = {
     "prefix": Function(lambda string, n: string[:n], TEXT, 1, 1),
     "suffix": Function(lambda string, n: string[-n:], TEXT, 1, 1),
     "ngrams": Function(ngrams, ITEMS, 1, 2),
+    "spelling": Function(spelling, ITEMS),
     "digits": Function(partial(re.compile(r"\d").sub, "0"), TEXT),
     "length": Function(lambda string: str(len(string)), TEXT),
     "is_title": Function(str.istitle, FLAG),

@@ -51,5 +51,7 @@ from crfkit.metrics.tokens import flat_fbeta_score as flat_fbeta_score
 from crfkit.metrics.tokens import flat_precision_score as flat_precision_score
 from crfkit.metrics.tokens import flat_recall_score as flat_recall_score
 from crfkit.metrics.tokens import sequence_accuracy_score as sequence_accuracy_score
+from crfkit.metrics.unknown import TokenErrors as TokenErrors
+from crfkit.metrics.unknown import token_errors as token_errors
 
 __all__ = [*public_names(__name__), "scorers"]

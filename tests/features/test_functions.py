@@ -25,6 +25,14 @@ from crfkit.features.functions import FUNCTIONS, as_items, evaluate, wapiti_rege
         ((("is_upper", ()),), "AB", True),
         ((("is_digit", ()),), "", False),
         ((("ascii lower", ()),), "AÉ", "aÉ"),
+        ((("spelling", ()),), "", []),
+        ((("spelling", ()),), "word", []),
+        ((("spelling", ()),), "Édition", ["upper", "-ion", "-tion"]),
+        ((("spelling", ()),), "2-STAGED", ["digit", "hyphen", "-ed"]),
+        ((("spelling", ()),), "co-deities", ["hyphen", "-s", "-ies"]),
+        ((("spelling", ()),), "biology", ["-ogy"]),
+        ((("spelling", ()),), "Only-", ["upper", "hyphen"]),
+        ((("lower", ()), ("spelling", ())), "PURITY", ["-ity"]),
     ],
 )
 def test_functions_of_a_string(calls, string, expected):

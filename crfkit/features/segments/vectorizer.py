@@ -96,8 +96,8 @@ class SegmentFeatures(SequenceTransformer):
     A template is an expression. ``seg.text`` is the words of the first column, joined by blanks;
     ``seg.pos``, ``seg["any name"]``, ``seg[1]`` are other columns; ``seg.shape`` is the short
     shapes of the words (``Xx d``). ``lower``, ``shape``, ``short_shape``, ``prefix``, ``suffix``,
-    ``digits``, ``length`` (of characters), ``ngrams`` and the flags ``is_title`` ... of
-    :class:`TemplateFeatures` work on these, and may be nested.
+    ``digits``, ``length`` (of characters), ``ngrams``, ``spelling`` and the flags ``is_title``
+    ... of :class:`TemplateFeatures` work on these, and may be nested.
 
     ``seg.text in cities``, or ``lexicon(seg.text, "cities")``, is a flag: the whole segment is an
     entry of the lexicon ``cities``.

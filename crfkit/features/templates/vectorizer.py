@@ -220,7 +220,8 @@ class TemplateFeatures(CompiledFeatures):
     ``prefix(w, 3)``, ``suffix(w, 3)``, ``digits(w)`` (each written as 0) and ``length(w)`` give a
     string, and may be nested; ``is_title(w)``, ``is_upper(w)``, ``is_lower(w)``, ``is_digit(w)``
     and ``is_alpha(w)`` a flag; ``ngrams(w, 2)`` and ``ngrams(w, 2, 4)`` all substrings of 2, of 2
-    to 4 characters. ``affixes(w, 4)`` stands for prefixes and suffixes of 1 to 4 characters,
+    to 4 characters, ``spelling(w)`` the spellings of Lafferty et al. (2001) that an English word
+    has. ``affixes(w, 4)`` stands for prefixes and suffixes of 1 to 4 characters,
     ``window(w, -2, 2)`` for five templates. ``phrase(w)`` is the run of words with a capital first
     in which the token lies, one or two short words between them included; ``phrase(w, -1)`` and
     ``phrase(w, 1)`` are the words before and after it. ``w in name``, or ``lexicon(w, "name")``, is
