@@ -20,8 +20,9 @@ from sklearn.base import BaseEstimator
 from crfkit._types import CodeArray, FloatArray, IntArray, Random
 from crfkit.data import PackedSequences
 
-# Sufficient statistics of emissions: arrays that add up over tokens, of the same shapes.
-Statistics = tuple[FloatArray, ...]
+# Sufficient statistics of emissions: arrays that add up over tokens, of the same shapes. Some may
+# be sparse matrices: they are added as ``a + b``, and not in place.
+Statistics = tuple[Any, ...]
 Tables = Any  # what an emission has fitted: a NamedTuple of arrays, known to model files
 
 
@@ -129,8 +130,11 @@ class Emission(BaseEstimator, ABC):  # type: ignore[misc]
         """
 
     @abstractmethod
-    def estimate(self, statistics: Statistics) -> Tables:
-        """Return the tables of the most probable distributions."""
+    def estimate(self, statistics: Statistics, data: PackedSequences) -> Tables:
+        """Return the tables of the most probable distributions.
+
+        `data` are any that have the features that were counted, whose names may tell what they are.
+        """
 
     @abstractmethod
     def log_prior(self, tables: Tables) -> float:
