@@ -20,7 +20,8 @@ from crfkit.calibration.base import HeldOut
 from crfkit.data import PackedSequences, SoftLabels
 from crfkit.data.labels import by_sequence, iterate_sequences
 from crfkit.estimators import CRFClassifier, SemiMarkovCRF
-from crfkit.estimators.base import LinearClassifier, fitted_attributes
+from crfkit.estimators._interface import fitted_attributes
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.metrics.confidence import last_step
 
 

@@ -18,8 +18,9 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.data.targets import Targets, Weights
+from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators._questions import SHARE, tokens_of
-from crfkit.estimators.base import LinearClassifier, fitted_attributes
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.labels.segmentation import allowed_codes
 from crfkit.losses import LogLoss
 from crfkit.persistence import register

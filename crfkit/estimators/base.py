@@ -1,9 +1,8 @@
-"""What all estimators of sequences share."""
+"""What all estimators of sequences share: a fitted model, and what it is asked."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,45 +16,31 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, FloatArray, Potentials, SolverResult
+from crfkit._types import CodeArray, Potentials
 from crfkit.compiler.jit import protect
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import (
-    LabelStream,
-    by_sequence,
-    check_labels,
-    check_lengths,
-    check_sample_weight,
-)
 from crfkit.estimators._asking import ask, held
 from crfkit.estimators._bounds import predict_with_bounds
-from crfkit.estimators._kernelized import KernelledTokens
+from crfkit.estimators._interface import (
+    fitted_attributes,
+    fitted_labels,
+    restore,
+    score,
+    sequence_tags,
+)
 from crfkit.estimators._labelings import predict_n_best
-from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
+from crfkit.estimators._views import names_of_attributes
 from crfkit.estimators._voting import check_free, elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference.base import DecodedLabels, FittedModel
 from crfkit.inference.named import find_decoder
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
-from crfkit.labels.base import LabelCoding, LabelSpace, TokenCoding, TokenLabels
-from crfkit.labels.segments import SegmentLabels
+from crfkit.labels.base import LabelCoding, TokenCoding
 from crfkit.persistence import SaveMixin
-from crfkit.potentials.blocks import (
-    LABELS,
-    NAMES_OF,
-    PAIRS,
-    SEGMENTS,
-    TOKENS,
-    TRANSITIONS,
-    sparse_counts,
-)
-from crfkit.potentials.semimarkov import WEIGHTS_OF
+from crfkit.potentials.blocks import TOKENS, sparse_counts
 from crfkit.structures import Structure
-from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
-from crfkit.training.early_stopping import Watch, find_scorer
-from crfkit.training.fit import Fit, FitProgress, ParameterCounts, Problem
-from crfkit.training.partial_fit import learn_batch
+from crfkit.training.data import Attributes, Schema, pack_new
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -68,8 +53,6 @@ _DERIVED = ("_attribute_places", "_fitted_model", "_matching_names", "_shortcut"
 # What labels one sequence, beside the weights.
 _OF_ONE = ("_fitted_model", "vectorizer_", "classes_", "n_features_in_", "_feature_names",
            "vote_changes_", "length_scores_")  # fmt: skip
-# Fitted attributes whose names do not end as those of scikit-learn.
-_PRIVATE = (*NAMES_OF.values(), "_partial_state")
 # Of a search over penalties.
 _NO_REFIT = (
     "this %(name)s was fitted with refit=False: it has scores, but no weights. Set refit=True, or "
@@ -78,106 +61,34 @@ _NO_REFIT = (
 
 
 class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier that gives each token of a sequence a label."""
+    """A classifier that gives each token of a sequence a label, by asking a model of potentials.
 
-    # What the labels of a fitted model are; None where its fitted attributes tell.
-    label_space: ClassVar[LabelSpace | None] = None
-    save = SaveMixin.save
-
-    @abstractmethod
-    def predict(self, X: Any) -> LabelSequences:
-        """Return the labels of sequences."""
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a state; parameters that an older version did not have get their defaults."""
-        known = inspect.signature(type(self).__init__).parameters.values()
-        defaults = {p.name: p.default for p in known if p.default is not p.empty}
-        super().__setstate__(defaults | state)
-        protect(fitted_attributes(self))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        # Not "classifier": scikit-learn would then stratify by y, which is a list of sequences.
-        tags.estimator_type = "sequence_classifier"
-        tags.target_tags.required = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.sparse = True
-        tags.input_tags.dict = True
-        tags.input_tags.string = True
-        return tags
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the token accuracy: the share of tokens whose label is right.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `predict`.
-        y : iterable of sequences of labels
-            The true labels. A label that the model does not know counts as an error; tokens that
-            are `UNLABELED` do not count; a set of labels is right if it has the predicted one.
-        sample_weight : array of shape (S,) or sequence of arrays of shape (T,), optional
-            Weights of sequences (each of its tokens counts with it) or of tokens.
-
-        Returns
-        -------
-        float
-            Between 0 and 1; NaN if there is no token with a label.
-        """
-        predicted = LabelStream(self.predict(X))
-        coding = self._fitted_labels().coding(self)  # true labels are read as predicted ones: tags
-        labels = by_sequence(y, predicted.offsets)
-        truth = LabelStream(coding.as_predicted(labels, predicted.offsets), partial=True)
-        check_lengths(predicted.offsets, truth.offsets, "y")
-        check_labels(truth, self.classes_)
-        weight = check_sample_weight(sample_weight, truth.offsets)
-        classes = list(truth.index | predicted.index)
-        found, allowed = predicted.codes_for(classes), truth.allowed_for(classes)
-        right = found == truth.codes_for(classes)
-        if allowed is not None:
-            right = allowed[np.arange(len(found)), found]
-            weight = np.where(truth.unlabeled, 0.0, weight)
-        if not weight.any():
-            return float("nan")
-        return float(weight[right].sum() / weight.sum())
-
-    def _fitted_labels(self) -> LabelSpace:
-        """Return the labels of the fitted model, whatever its parameters say by now."""
-        if self.label_space is not None:
-            return self.label_space
-        return SegmentLabels(None) if "length_scores_" in vars(self) else TokenLabels()
-
-
-class LinearClassifier(SequenceClassifier):
-    """A classifier with linear potentials; a subclass says in `_problem` what it is.
-
-    What predicts is made of the fitted weights when it is needed: they may be assigned by hand.
+    What predicts is made of the fitted attributes when it is needed: they may be assigned by hand.
     """
 
     decoding: Any
     n_jobs: int | None
-    warm_start: Any = False
-    init: Any = "zeros"
     constraints: Any = None
     has_probabilities: ClassVar[bool] = False
+    fitted_by: ClassVar[frozenset[str]]  # attributes of which a fitted model has one
 
-    state_features_ = weight_view("coef_", "(attribute, label)")
-    first_features_ = weight_view("first_coef_", "(attribute, label) of first tokens")
-    last_features_ = weight_view("last_coef_", "(attribute, label) of last tokens")
-    single_features_ = weight_view("single_coef_", "(attribute, label) of only tokens")
-    segment_features_ = weight_view("segment_coef_", "(attribute of segments, label)", SEGMENTS)
-    transition_features_ = weight_view("transitions_", "(label, next label)", LABELS)
-    transition_attributes_ = weight_view(
-        "transition_coef_", "(attribute, (label, next label))", TRANSITIONS, PAIRS
-    )
-    feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
-    transition_feature_names_in_ = names_of_attributes(TRANSITIONS, "shape (D2,)")
-    segment_feature_names_in_ = names_of_attributes(SEGMENTS, "shape (D3,)")
-    max_lengths_ = property(max_lengths)
+    save = SaveMixin.save
+    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
     _ask, _held = ask, held
     predict_n_best = predict_n_best
     predict_with_bounds = predict_with_bounds
+    feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
+
+    def __sklearn_tags__(self) -> Tags:
+        return sequence_tags(super().__sklearn_tags__())
+
+    @abstractmethod
+    def _weight_space(self) -> Any:
+        """Return what makes a model of potentials of fitted attributes.
+
+        It has `fitted_names`, those that potentials are made of, and ``model(self, sizes)``, which
+        returns a PotentialsModel and what its `scores` are given; as :class:`WeightSpace`.
+        """
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
 
@@ -189,72 +100,6 @@ class LinearClassifier(SequenceClassifier):
                     f"{_OF_PROBABILITIES[name]}."
                 )
             return super().__getattribute__(name)  # raises the error again
-
-    def __sklearn_clone__(self) -> Self:
-        """Return the estimator without what was fitted; a model to start from is the same."""
-        plain = copy.copy(self)
-        if not isinstance(self.init, str):
-            plain.init = "zeros"
-        cloned: Self = BaseEstimator.__sklearn_clone__(plain)
-        if not isinstance(self.init, str):
-            cloned.init = self.init
-        return cloned
-
-    @abstractmethod
-    def _problem(self) -> Problem:
-        """Return what a fit minimizes, and how; raise if a parameter cannot be used."""
-
-    def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
-        """Return the weights that `fit` would learn, by kind, and the memory that fitting takes."""
-        problem = self._problem()
-        return ParameterCounts(Fit(problem, problem.read(X, y)).model.parameter_counts)
-
-    def _task(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
-    ) -> tuple[Fit, Labeled | None]:
-        """Return the fit that is to be run, and what it is watched on."""
-        problem = self._problem()
-        rules = problem.early_stopping
-        fraction = None if rules is None else rules.validation_fraction
-        training = problem.read(X, y, sample_weight)
-        training, held = hold_out(training, X_val, y_val, fraction, problem.random_state)
-        return Fit(problem, training), held
-
-    def _learn(self, fit: Fit, held: Labeled | None = None) -> Self:
-        """Run a fit, and take what it finds."""
-        start, rules, watch = self._start(fit), fit.problem.early_stopping, None
-        if held is not None and rules is not None:
-            scorer = find_scorer(rules.scoring)
-            watch = Watch(rules, lambda w: scorer(self._with(fit.attributes(w)), *held))
-        with self._without_the_last_fit():
-            progress = FitProgress(self, fit)
-            result: SolverResult = fit.run(start, progress, watch)
-            progress.close(result.parameters)
-            found = fit.attributes(result.parameters) | fit.results(start, result, watch)
-        self._set_fitted(found)
-        fit.report(result, watch)
-        return self
-
-    def _learn_batch(self, batch: tuple[Any, Any, Any], classes: Any) -> Self:
-        """Make a pass over X, y and sample weights."""
-        problem, fitted = self._problem(), self.__sklearn_is_fitted__()
-        if problem.labels.of_segments or (fitted and self._fitted_labels().of_segments):
-            raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
-        known = vars(self) if fitted else {}
-        schema = self._schema() if fitted else None
-        self._set_fitted(learn_batch(problem, known, schema, batch, classes))
-        return self
-
-    def _start(self, fit: Fit) -> FloatArray:
-        """Return the first parameters: those of the last fit, or what a first one starts from."""
-        if not (self.warm_start and "coef_" in vars(self)) or fit.problem.weights is not None:
-            return fit.start()
-        if self._fitted_labels().of_segments:
-            raise ValueError(
-                "warm_start=True carries weights of the labels of tokens over, but the last fit "
-                "learned those of segments: use warm_start=False."
-            )
-        return fit.start(self)
 
     def _with(self, attributes: dict[str, Any]) -> Self:
         """Return a copy that is fitted so."""
@@ -282,7 +127,7 @@ class LinearClassifier(SequenceClassifier):
             raise
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "coef_" in vars(self) or "dual_coef_" in vars(self)
+        return not vars(self).keys().isdisjoint(self.fitted_by)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived."""
@@ -408,9 +253,7 @@ class LinearClassifier(SequenceClassifier):
         sizes = sparse_counts(data)
         cached: _Cached | None = vars(self).get("_fitted_model")
         if cached is None or not cached.serves(sizes, vars(self)):
-            kernelled = "dual_coef_" in vars(self)
-            labels = self._fitted_labels()
-            weights = KernelledTokens.of(self) if kernelled else WEIGHTS_OF[type(labels)](labels)
+            weights = self._weight_space()
             parts = {name: vars(self).get(name) for name in weights.fitted_names}
             protect(parts)  # of those that were assigned by hand
             sparse = [vars(part) for part in parts.values() if sp.issparse(part)]
@@ -471,12 +314,3 @@ class _Shortcut(NamedTuple):
         """Whether all that it was made from is there."""
         same = _are_kept(self.values) and all(map(is_, map(fitted.get, self.names), self.parts))
         return same and fitted["vectorizer_"]._index is self.known  # that of its last fit
-
-
-def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return what a fit has set."""
-    return {
-        name: value
-        for name, value in vars(estimator).items()
-        if (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
-    }

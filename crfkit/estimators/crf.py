@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit.estimators import _questions, _samples, _spans
-from crfkit.estimators.base import LinearClassifier
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register

@@ -14,8 +14,9 @@ from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
 from crfkit.estimators import _questions, _samples, _spans
-from crfkit.estimators.base import LinearClassifier, fitted_attributes
+from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.model_selection import StratifiedSequenceKFold
 from crfkit.objective.batch import Objective
 from crfkit.persistence import check_chain_model, register

@@ -15,7 +15,7 @@ from crfkit.estimators._kernelized import (
     has_kernel,
 )
 from crfkit.estimators._views import if_segments, length_distribution
-from crfkit.estimators.base import LinearClassifier
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.estimators.segments import Segments, labels_of
 from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import HingeLoss, Loss

@@ -9,7 +9,7 @@ from crfkit._types import FloatArray
 from crfkit.estimators import _spans
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_free, check_votes
-from crfkit.estimators.base import LinearClassifier
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.estimators.segments import Segments, labels_of
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit.estimators import _questions, _samples, _spans, _views
-from crfkit.estimators.base import LinearClassifier
+from crfkit.estimators.linear import LinearClassifier
 from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import Loss

@@ -18,7 +18,7 @@ from crfkit import (
     TreeFeatures,
 )
 from crfkit.constraints import AllowedAt
-from crfkit.estimators.base import fitted_attributes
+from crfkit.estimators._interface import fitted_attributes
 from crfkit.metrics import RankedLabels, Segment, spans_from_tags
 
 WORDS = [["a", "b", "c"], ["b"], ["c", "c"], ["a", "a", "c", "b"], [], ["b", "c", "a"]] * 3

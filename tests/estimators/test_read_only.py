@@ -17,7 +17,7 @@ from crfkit import (
     StructuredPerceptron,
 )
 from crfkit.compat.sklearn_crfsuite import CRF
-from crfkit.estimators.base import fitted_attributes
+from crfkit.estimators._interface import fitted_attributes
 from crfkit.persistence import dumps, loads
 
 X = [[["a"], ["b"], ["a"]], [["b"], ["a"]], [["c"], ["b"]], [["a"], ["c"]]]

@@ -3,16 +3,22 @@
 import time
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight
-from crfkit.estimators.base import SequenceClassifier
+from crfkit.estimators._interface import fitted_labels, restore, score, sequence_tags
 from crfkit.training.data import check_training, pack_new, pack_training
 
 
-class VoteClassifier(SequenceClassifier):
+class VoteClassifier(BaseEstimator):
     """The label that was seen most with the attributes of the token; no steps, no solver."""
+
+    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
+
+    def __sklearn_tags__(self):
+        return sequence_tags(super().__sklearn_tags__())
 
     def __init__(self, *, smoothing=1.0, flag=False):
         self.smoothing = smoothing

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._warnings import warn_user
@@ -16,8 +18,8 @@ from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators.base import SequenceClassifier
-from crfkit.persistence import register
+from crfkit.estimators._interface import fitted_labels, restore, score, sequence_tags
+from crfkit.persistence import SaveMixin, register
 
 #: Parameters of python-crfsuite that have another name here.
 _NAMES = {
@@ -38,7 +40,7 @@ def _of_model(name: str, doc: str) -> property:
 
 @register(name="crfkit.compat.sklearn_crfsuite.CRF")
 @dataclass(eq=False, repr=False)
-class CRF(SequenceClassifier):
+class CRF(BaseEstimator):  # type: ignore[misc]
     """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
 
     A parameter that is None has CRFsuite's default.
@@ -144,6 +146,12 @@ class CRF(SequenceClassifier):
     keep_tempfiles: bool = False
     trainer_cls: Any = None
     n_jobs: int | None = None
+
+    save = SaveMixin.save
+    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
+
+    def __sklearn_tags__(self) -> Tags:
+        return sequence_tags(super().__sklearn_tags__())
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
         """Fit the weights, and return the estimator.
