@@ -63,6 +63,11 @@ class HiddenTables(NamedTuple):
     emission: Tables
 
 
+def add_statistics(one: Statistics, other: Statistics) -> Statistics:
+    """Return the statistics of two parts of data together."""
+    return tuple(ours + theirs for ours, theirs in zip(one, other, strict=True))
+
+
 class LinearEmission(NamedTuple):
     """``log P(x | k) = x coef[:, k] + constant[k]``, plus what is the same for all labels."""
 

@@ -1,0 +1,118 @@
+"""What is counted for a hidden Markov model, and the probabilities that follow from it.
+
+With labels known, the relative frequencies are the estimates of maximum likelihood (Rabiner 1989,
+section III.C; Sutton and McCallum 2012, section 2.2); with labels that are expected, they are the
+maximization step of EM.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.data import PackedSequences
+from crfkit.data.topology import check_no_topology
+from crfkit.generative.base import (
+    HiddenCounts,
+    HiddenTables,
+    Smoothing,
+    StepCounts,
+    StepTables,
+    add_statistics,
+)
+from crfkit.generative.model import HiddenMarkovModel
+from crfkit.potentials.chain_blocks import boundary_rows
+
+
+def count_labeled(
+    model: HiddenMarkovModel, data: PackedSequences, codes: CodeArray, weight: FloatArray
+) -> HiddenCounts:
+    """Return the counts of data whose labels are known, (N,); weights are of sequences, (S,).
+
+    Sequences of weight 0 have no part in them.
+    """
+    check_no_topology(data.topology, "a hidden Markov model")
+    weights = np.repeat(weight, data.lengths)
+    steps = count_transitions(codes, data.offsets, weights, model)
+    emission = model.emission.count_labels(data, codes, weights, model.n_labels)
+    return HiddenCounts(steps, emission)
+
+
+def count_transitions(
+    codes: CodeArray, offsets: IntArray, weights: FloatArray, model: HiddenMarkovModel
+) -> StepCounts:
+    """Return the counts of labels next to each other, with weights of tokens, (N,)."""
+    size, labels = model.n_labels, codes.astype(np.int64)
+
+    def count(keys: IntArray, tokens: IntArray, *shape: int) -> FloatArray:
+        cells = int(np.prod(shape))
+        found: FloatArray = np.bincount(keys, weights[tokens], minlength=cells).astype(np.float64)
+        return found.reshape(shape)
+
+    first, last = boundary_rows(offsets)
+    if model.order == 0:
+        every = np.arange(len(labels))
+        return StepCounts(count(labels, every, size), *_no_steps(size))
+    is_first = np.zeros(len(labels), bool)
+    is_first[first] = True
+    later = np.flatnonzero(~is_first)
+    pairs = labels[later - 1] * size + labels[later]
+    triples = None
+    if model.order == 2:
+        two_before = np.where(is_first[later - 1], size, labels[later - 2])
+        triples = count(two_before * size**2 + pairs, later, size + 1, size, size)
+    return StepCounts(
+        count(labels[first], first, size), count(pairs, later, size, size),
+        count(labels[last], last, size), triples,
+    )  # fmt: skip
+
+
+def expected_steps(model: HiddenMarkovModel, potentials: Potentials, counts: Counts) -> StepCounts:
+    """Return the expected counts, given those of the parts of potentials (`log_partition`)."""
+    size = model.n_labels
+    if model.order == 0:
+        return StepCounts(counts.unary.sum(axis=0), *_no_steps(size))
+    first, last = boundary_rows(potentials.offsets)
+    start, end = counts.unary[first].sum(axis=0), counts.unary[last].sum(axis=0)
+    if model.order == 2:
+        return StepCounts(start, counts.pair.sum(axis=0), end, counts.pair)
+    return StepCounts(start, counts.pair[0], end)
+
+
+def estimate(
+    model: HiddenMarkovModel, smoothing: Smoothing, counts: HiddenCounts, data: PackedSequences
+) -> HiddenTables:
+    """Return the probabilities that follow from counts: the maximization step of EM.
+
+    `data` are any that have the attributes that were counted.
+    """
+    emission = model.emission.estimate(counts.emission, data)
+    steps = smoothing.estimate(counts.steps, model.stop)
+    if model.order == 0:
+        rows = np.tile(steps.start, (model.n_labels, 1))
+        steps = StepTables(steps.start, rows, None)
+    return HiddenTables(steps, emission)
+
+
+def log_prior(model: HiddenMarkovModel, smoothing: Smoothing, tables: HiddenTables) -> float:
+    """Return the logarithm of the prior density of tables, up to a constant."""
+    steps = tables.steps
+    if model.order == 0:
+        steps = StepTables(steps.start, np.zeros((0, 0)), None)
+    return smoothing.log_prior(steps) + model.emission.log_prior(tables.emission)
+
+
+def added(one: HiddenCounts, other: HiddenCounts) -> HiddenCounts:
+    """Return the counts of two parts of data together."""
+    ours, theirs = one.steps, other.steps
+    triples = ours.triples
+    if triples is not None and theirs.triples is not None:
+        triples = triples + theirs.triples
+    steps = StepCounts(
+        ours.start + theirs.start, ours.steps + theirs.steps, ours.end + theirs.end, triples
+    )
+    return HiddenCounts(steps, add_statistics(one.emission, other.emission))
+
+
+def _no_steps(size: int) -> tuple[FloatArray, FloatArray]:
+    return np.zeros((size, size)), np.zeros(size)
