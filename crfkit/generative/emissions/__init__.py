@@ -1,0 +1,1 @@
+"""Families of distributions of tokens, one for each label."""
