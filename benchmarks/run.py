@@ -39,6 +39,7 @@ import passes
 import perceptron
 import scaling
 import segments
+import solver_history
 import solvers_agree
 import tagging
 import training
@@ -51,6 +52,7 @@ PARTS: dict[str, ModuleType] = {
     "memory": memory,
     "scaling": scaling,
     "solvers_agree": solvers_agree,
+    "solver_history": solver_history,
     "auto": auto,
     "perceptron": perceptron,
     "margin": margin,

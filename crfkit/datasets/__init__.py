@@ -1,9 +1,11 @@
 """Data that ship with the package, are drawn, or are fetched."""
 
 from crfkit._lazy import public_names
+from crfkit.datasets.bayes import bayes_posteriors as bayes_posteriors
 from crfkit.datasets.corpora import fetch_conll2000 as fetch_conll2000
 from crfkit.datasets.corpora import fetch_conll2002 as fetch_conll2002
 from crfkit.datasets.corpora import fetch_ud as fetch_ud
+from crfkit.datasets.gaussian import make_gaussian_sequences as make_gaussian_sequences
 from crfkit.datasets.genes import make_gene_sequences as make_gene_sequences
 from crfkit.datasets.ingredients import ingredient_features as ingredient_features
 from crfkit.datasets.ingredients import load_ingredients as load_ingredients

@@ -163,7 +163,8 @@ def make_markov_sequences(
         emission1, emission2 : ndarray of shape (K, V) and (K, V, V)
             The last axis is the symbol; before it stand the label and the symbol before.
         states, symbols : list of str
-            The names of labels and symbols, in the order of the tables; `alpha` is as given.
+            The names of labels and symbols, in the order of the tables; `alpha` and `mixing` are as
+            given.
 
     References
     ----------
@@ -191,6 +192,7 @@ def make_markov_sequences(
         _names(string.ascii_lowercase, n_states),
         _names(string.ascii_uppercase, n_symbols),
         alpha=alpha,
+        mixing=mixing,
         **vars(source),
     )
 
@@ -205,8 +207,9 @@ def make_label_bias_data(
     probability `noise`. Only the second letter tells the words apart, but it is seen after the
     choice between label 1 and 4: a model normalized step by step (MEMM) cannot make use of it.
 
-    The best possible label error is ``4 / 3 * noise`` (word error ``2 * noise``), that of a model
-    that ignores the second letter 1/3 (word error 1/2).
+    Given the letters, the words are told apart by the second one alone, and two of its four values
+    say nothing. So the best possible word error is ``noise + 2 * noise / 2``, and two of the three
+    labels of a wrong word are wrong. A model that does not look at the second letter guesses.
 
     Parameters
     ----------
@@ -228,6 +231,11 @@ def make_label_bias_data(
         emission : ndarray of shape (5, 4)
         states, symbols : list of str
             The names of labels and letters, in the order of the tables; `noise` is as given.
+        bayes_label_error, bayes_word_error : float
+            The least possible shares of wrong labels and of words with wrong labels, which are
+            ``4 / 3 * noise`` and ``2 * noise``.
+        biased_label_error, biased_word_error : float
+            Those of a model that ignores the second letter, which are 1/3 and 1/2.
 
     References
     ----------
@@ -252,6 +260,8 @@ def make_label_bias_data(
     drawn = paths[random.randint(len(_WORDS), size=n_sequences)]
     letters = _draw(emission[drawn.ravel()], random).reshape(drawn.shape)
     known = {"start": start, "transition": transition, "emission": emission, "noise": noise}
+    for model, word_error in (("bayes", 2.0 * noise), ("biased", 1.0 / len(_WORDS))):
+        known |= {f"{model}_label_error": 2 / 3 * word_error, f"{model}_word_error": word_error}
     return _bunch((drawn, letters), states, symbols, **known)
 
 

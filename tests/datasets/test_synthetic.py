@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 from crfkit import CRFClassifier
-from crfkit.datasets import make_label_bias_data, make_markov_sequences
+from crfkit.datasets import (
+    bayes_posteriors,
+    make_gaussian_sequences,
+    make_label_bias_data,
+    make_markov_sequences,
+)
 
 N_SIGMA = 5.0
 
@@ -82,6 +87,37 @@ def test_global_mixing_draws_whole_sequences_from_one_source():
     assert_drawn_from(outcomes, expected)
 
 
+def step_probability(data, y, x):
+    """Return the probability of one sequence from the source of mixed steps."""
+    p, a = data.start[y[0]] * data.emission1[y[0], x[0]], data.alpha
+    for t in range(1, len(y)):
+        first, shown = data.transition1[y[t - 1], y[t]], data.emission1[y[t], x[t]]
+        if t > 1:
+            first = a * data.transition2[y[t - 2], y[t - 1], y[t]] + (1 - a) * first
+        p *= first * (a * data.emission2[y[t], x[t - 1], x[t]] + (1 - a) * shown)
+    return p
+
+
+@pytest.mark.parametrize("mixing", ["local", "global"])
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
+def test_posteriors_of_the_source_are_those_of_all_paths(alpha, mixing):
+    options = {"alpha": alpha, "mixing": mixing, "n_states": 3, "n_symbols": 4, "n_emitted": 2}
+    data = make_markov_sequences(6, 4, random_state=2, **options)
+    X = [row[:length] for row, length in zip(data.X, (4, 1, 4, 0, 2, 3), strict=True)]
+    for row, found in zip(X, bayes_posteriors(data, X), strict=True):
+        x = [data.symbols.index(symbol) for [symbol] in row]
+        expected = np.zeros((len(x), 3))
+        for y in product(range(3), repeat=len(x)) if x else ():
+            p = step_probability(data, y, x)
+            if mixing == "global":
+                p = sum(
+                    weight * path_probability(data, y, x, second)
+                    for weight, second in ((alpha, True), (1 - alpha, False))
+                )
+            expected[np.arange(len(x)), y] += p
+        np.testing.assert_allclose(found, expected / (expected.sum(axis=1)[:, None]), atol=1e-12)
+
+
 def test_tables_are_sparse_distributions():
     data = make_markov_sequences(0, random_state=0)
     shapes = {"transition1": (5, 5), "transition2": (5, 5, 5)}
@@ -127,18 +163,64 @@ def test_label_bias_words_are_drawn_from_their_tables():
     np.testing.assert_array_equal(data.transition.sum(axis=1), [1, 1, 0, 1, 1])
 
 
+def joint_of_words(data):
+    """Each word's probability with each of the two labelings: an array of shape (2, 4, 4, 4)."""
+    paths = [[data.states.index(label) for label in path] for path in ("123", "453")]
+    joint = np.empty((2, 4, 4, 4))
+    for row, path in zip(joint, paths, strict=True):
+        p = data.start[path[0]] * np.prod(data.transition[path[:-1], path[1:]])
+        row[:] = p * np.einsum("i,j,k->ijk", *data.emission[path])
+    return joint
+
+
+@pytest.mark.parametrize("noise", [0.0, 1 / 32, 0.25])
+def test_the_best_possible_errors_are_those_of_all_words(noise):
+    data = make_label_bias_data(0, noise=noise)
+    joint = joint_of_words(data)
+    assert joint.sum() == pytest.approx(1.0, abs=1e-12)
+    assert data.bayes_word_error == pytest.approx(1.0 - joint.max(axis=0).sum(), abs=1e-12)
+    # Of two labelings that differ in two of three labels; each label is best for itself, too.
+    assert data.bayes_label_error == pytest.approx(2 / 3 * data.bayes_word_error, abs=1e-12)
+    blind = joint.sum(axis=2)
+    assert data.biased_word_error == pytest.approx(1.0 - blind.max(axis=0).sum(), abs=1e-12)
+    assert data.biased_label_error == pytest.approx(2 / 3 * data.biased_word_error, abs=1e-12)
+
+
 def test_a_crf_reaches_the_best_possible_label_error():
     data = make_label_bias_data(6000, random_state=2)
     crf = CRFClassifier(c2=0.1).fit(data.X[:2000], data.y[:2000])
-    best = 4 / 3 * data.noise
     error = 1.0 - crf.score(data.X[2000:], data.y[2000:])
-    spread = np.sqrt(2 / 3 * 2 * data.noise / 4000)
-    assert abs(error - best) <= N_SIGMA * spread
+    spread = np.sqrt(2 / 3 * data.bayes_word_error / 4000)
+    assert abs(error - data.bayes_label_error) <= N_SIGMA * spread
 
 
 def test_without_noise_the_words_are_clean():
     data = make_label_bias_data(50, noise=0, random_state=0)
     assert {"".join(token[0] for token in word) for word in data.X} == {"rib", "rob"}
+
+
+def test_frames_are_drawn_from_their_distributions():
+    data = make_gaussian_sequences(400, 50, n_states=7, n_features=2, random_state=0)
+    y = np.array([[data.states.index(label) for label in row] for row in data.y])
+    assert_drawn_from(y[:, 0], data.start)
+    np.testing.assert_allclose(data.transition.sum(axis=1), 1.0)
+    assert_table_fits(data.transition, [y[:, :-1].ravel()], y[:, 1:].ravel())
+    for code, (mean, covariance) in enumerate(zip(data.means, data.covariances, strict=True)):
+        frames = np.concatenate(data.X)[y.ravel() == code]
+        # As standard normal numbers: means, squares and products have known deviations.
+        plain = np.linalg.solve(np.linalg.cholesky(covariance), (frames - mean).T)
+        near = N_SIGMA / np.sqrt(len(frames))
+        assert np.abs(plain.mean(axis=1)).max() <= near
+        deviations = np.sqrt([[2.0, 1.0], [1.0, 2.0]])
+        assert (np.abs(plain @ plain.T / len(frames) - np.eye(2)) <= near * deviations).all()
+
+
+@pytest.mark.parametrize(("n_states", "stay", "kinds"), [(1, 0.0, 1), (3, 1.0, 1), (2, 0.0, 2)])
+def test_gestures_last_as_long_as_they_stay(n_states, stay, kinds):
+    data = make_gaussian_sequences(5, 4, n_states=n_states, stay=stay, random_state=0)
+    assert {len(set(row)) for row in data.y} == {kinds}
+    again = make_gaussian_sequences(5, 4, n_states=n_states, stay=stay, random_state=0)
+    np.testing.assert_array_equal(data.X, again.X)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +233,9 @@ def test_without_noise_the_words_are_clean():
         (make_markov_sequences, {"n_successors": 0}, "n_successors=0"),
         (make_markov_sequences, {"mixing": "both"}, "mixing='both' is not known"),
         (make_label_bias_data, {"noise": 0.3}, "noise=0.3 must be at most 0.25"),
+        (make_gaussian_sequences, {"stay": 1.5}, "stay=1.5 must be at most 1"),
+        (make_gaussian_sequences, {"n_features": 0}, "n_features=0"),
+        (make_gaussian_sequences, {"separation": -1.0}, "separation=-1.0"),
         (make_label_bias_data, {"n_sequences": -1}, "n_sequences=-1"),
     ],
 )
