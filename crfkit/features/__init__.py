@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from crfkit.features.composition import TreeFeatures as TreeFeatures
     from crfkit.features.composition import make_sequence_union as make_sequence_union
     from crfkit.features.segments.vectorizer import SegmentFeatures as SegmentFeatures
+    from crfkit.features.suffixes import SuffixClasses as SuffixClasses
+    from crfkit.features.symbols import SymbolVectorizer as SymbolVectorizer
     from crfkit.features.templates.expressions import transition as transition
     from crfkit.features.templates.expressions import window as window
     from crfkit.features.templates.presets import preset as preset
@@ -22,6 +24,8 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "composition": "SequenceUnion TransitionFeatures TreeFeatures make_sequence_union",
         "segments.vectorizer": "SegmentFeatures",
+        "suffixes": "SuffixClasses",
+        "symbols": "SymbolVectorizer",
         "templates.expressions": "transition window",
         "templates.presets": "preset",
         "templates.vectorizer": "TemplateFeatures",

@@ -15,7 +15,7 @@ import crfkit.solvers.margin
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import Unlabeled
-from crfkit.features import SequenceVectorizer, composition
+from crfkit.features import SequenceVectorizer, composition, symbols
 from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
 from crfkit.features.templates import tables, vocabulary
 from crfkit.persistence.checks import check_packed, check_runs, check_steps, check_vectorizer
@@ -23,7 +23,7 @@ from crfkit.persistence.registry import register, register_room
 from crfkit.structures import Tree
 
 for _room in (
-    crfkit.constraints, crfkit.data, crfkit.features, composition, tables, vocabulary,
+    crfkit.constraints, crfkit.data, crfkit.features, composition, symbols, tables, vocabulary,
     crfkit.labels.costs, crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)

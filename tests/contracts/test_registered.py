@@ -23,9 +23,9 @@ X = [[{"w": "the"}, {"w": "dog"}, {"w": "runs"}], [{"w": "cats"}], [{"w": "a"}, 
 Y = [["D", "N", "V"], ["N"], ["D", "N"]]
 # Classes whose objects are parts of others, and are saved with these.
 FITTED_PARTS = {
-    "TemplateVocabulary", "StringTable", "TextTable", "ItemTable", "JoinedNames", "IterationRecord",
-    "TrainingLog", "PackedSequences", "PackedSegments", "LabelSequences", "Temperature", "Isotonic",
-    "RisingFunction",
+    "SymbolNames", "TemplateVocabulary", "StringTable", "TextTable", "ItemTable", "JoinedNames",
+    "IterationRecord", "TrainingLog", "PackedSequences", "PackedSegments", "LabelSequences",
+    "Temperature", "Isotonic", "RisingFunction",
 }  # fmt: skip
 # Parameters that have no default.
 NEEDED = {
