@@ -167,5 +167,8 @@ def test_what_is_no_table_of_numbers():
         normal.extend((), np.arange(3), 4)
     with pytest.raises(ValueError, match="covariance='tied'"):
         normal.linear(tables)
+    far = PackedSequences.from_flat(np.array([[1e200], [-1e200]]), [2])
+    with pytest.raises(ValueError, match="scale the features"), np.errstate(over="ignore"):
+        fitted("diag", 1.0, far, np.zeros(2, np.int32), np.ones(2), 1)
     with pytest.raises(ValueError, match="covariance='round'"):
         Gaussian("round").check(words)

@@ -180,7 +180,10 @@ class Gaussian(Emission):
         spread = _spread(pooled)
         empty = moments.mass <= 0.0
         mean = np.where(empty[:, None], pooled.mean, moments.mean)
-        covariance = self._covariances(moments, pooled, spread, empty)
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = self._covariances(moments, pooled, spread, empty)
+        if not np.isfinite(covariance).all():
+            raise ValueError("the squares of the numbers in X are too large: scale the features.")
         tables = GaussianTables(mean, covariance, spread)
         _factors(tables, self.covariance)
         return tables
@@ -218,7 +221,8 @@ class Gaussian(Emission):
         if self.covariance == "diag":
             ratio = spread / tables.covariance
             return float(0.5 * self.prior * (np.log(ratio) - ratio + 1.0).sum())
-        factors: FloatArray = np.linalg.cholesky(tables.covariance.reshape(-1, size, size))
+        matrices = tables.covariance.reshape(-1, size, size)
+        factors = np.linalg.cholesky(matrices).astype(np.float64)
         whitened = np.linalg.solve(
             factors, np.broadcast_to(np.diag(np.sqrt(spread)), factors.shape)
         )

@@ -1,0 +1,300 @@
+"""EM against enumeration and hmmlearn; the objective never falls; how a fit ends."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from crfkit._parallel import SERIAL, make_chunks
+from crfkit.data import PackedSequences
+from crfkit.data.targets import Targets
+from crfkit.generative.base import HiddenTables, StepTables
+from crfkit.generative.baum_welch import EMOptions, Observed, fit_em
+from crfkit.generative.emissions.gaussian import COVARIANCES, Gaussian, GaussianTables
+from crfkit.generative.model import HiddenMarkovModel
+from crfkit.generative.smoothing import Additive, WittenBell
+from crfkit.structures.base import NoPathError
+
+NEVER = -1.0  # a tolerance that ends no fit
+
+
+def clouds(lengths, n_labels, seed=0, n_features=2):
+    """Return sequences of vectors around as many points as there are labels."""
+    random = np.random.RandomState(seed)
+    codes = random.randint(0, n_labels, sum(lengths))
+    rows = random.standard_normal((sum(lengths), n_features)) + 2.0 * codes[:, None]
+    return PackedSequences.from_flat(rows, lengths)
+
+
+def some_known(n_tokens, n_labels, how, seed=0):
+    """Return what is known: nothing, all, labels of some tokens, sets, or probabilities."""
+    random = np.random.RandomState(seed)
+    codes = random.randint(0, n_labels, n_tokens).astype(np.int32)
+    allowed = codes[:, None] == np.arange(n_labels)
+    if how == "nothing":
+        return None
+    if how == "all":
+        return Targets(codes)
+    if how == "soft":
+        soft = random.dirichlet(np.full(n_labels, 0.5), n_tokens)
+        soft[::3] = allowed[::3]
+        return Targets(soft.argmax(axis=1).astype(np.int32), None, soft)
+    if how == "sets":
+        allowed |= random.uniform(size=allowed.shape) < 0.4
+    allowed[n_tokens // 3 :][random.uniform(size=n_tokens - n_tokens // 3) < 0.6] = True
+    return Targets.of_allowed(allowed)
+
+
+KNOWN = ("nothing", "all", "some", "sets", "soft")
+
+
+def fitted(model, smoothing, data, targets, weight=None, start=None, **options):
+    weight = np.ones(len(data)) if weight is None else weight
+    options = {"random": np.random.RandomState(0), "tol": 0.0, "n_jobs": 1} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit_em(model, smoothing, data, targets, weight, start, EMOptions(**options))
+
+
+def random_tables(model, n_features, seed=0):
+    random, size = np.random.RandomState(seed), model.n_labels
+    end = random.uniform(0.1, 0.5, size) * model.stop
+    start, rest = random.dirichlet(np.ones(size)), (1.0 - end)[:, None]
+    steps = random.dirichlet(np.ones(size), size) * rest
+    triples = random.dirichlet(np.ones(size), (size + 1, size)) * rest if model.order == 2 else None
+    if model.order == 0:
+        steps = np.tile(start, (size, 1))
+    emission = GaussianTables(
+        random.standard_normal((size, n_features)), random.uniform(0.5, 2.0, (size, n_features))
+    )
+    return HiddenTables(StepTables(start, steps, end if model.stop else None, triples), emission)
+
+
+def enumerated(model, tables, data, targets, weight):
+    """Return the counts of transitions, shares of labels and log-likelihood, from all labelings."""
+    size, (steps, emission) = model.n_labels, tables
+    scores = np.zeros((data.n_tokens, size))
+    model.emission.scores(emission, data, slice(0, data.n_tokens), scores)
+    evidence = np.ones((data.n_tokens, size))
+    if targets is not None:
+        evidence = targets.mask(size) * 1.0 if targets.soft is None else targets.soft
+    counts = [np.zeros(size), np.zeros((size, size)), np.zeros(size)]
+    triples, shares, value = np.zeros((size + 1, size, size)), np.zeros(scores.shape), 0.0
+    for s, (begin, end) in enumerate(itertools.pairwise(data.offsets.tolist())):
+        paths = list(itertools.product(range(size), repeat=end - begin))
+        mass = []
+        for path in paths:
+            p = steps.start[path[0]]
+            for t, k in enumerate(path):
+                p *= np.exp(scores[begin + t, k]) * evidence[begin + t, k]
+                if t and model.order == 2:
+                    p *= steps.triples[path[t - 2] if t > 1 else size, path[t - 1], k]
+                elif t:
+                    p *= steps.steps[path[t - 1], k]
+            mass.append(p if steps.end is None else p * steps.end[path[-1]])
+        value += weight[s] * np.log(sum(mass))
+        for path, p in zip(paths, weight[s] * np.array(mass) / sum(mass), strict=True):
+            for t, k in enumerate(path):
+                shares[begin + t, k] += p
+                if t:
+                    counts[1][path[t - 1], k] += p
+                    triples[path[t - 2] if t > 1 else size, path[t - 1], k] += p
+            counts[0][path[0]] += p
+            counts[2][path[-1]] += p
+    return counts, triples, shares, value
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("known", KNOWN)
+def test_expected_counts_against_enumeration(order, stop, known):
+    data, weight = clouds([4, 1, 3, 5, 2], 3), np.array([1.0, 2.0, 0.5, 1.0, 0.0])
+    model = HiddenMarkovModel(Gaussian("diag", 0.0), 3, order, stop)
+    tables, targets = random_tables(model, 2), some_known(15, 3, known)
+    counts, triples, shares, value = enumerated(model, tables, data, targets, weight)
+    found = Observed(model, data, targets, weight, SERIAL).expect(tables)
+    assert found.log_likelihood == pytest.approx(value, rel=1e-12)
+    (moments,), steps = found.counts.emission, found.counts.steps
+    (expected,) = model.emission.count(data, slice(0, 15), shares)
+    for ours, theirs in zip(moments, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+    if order == 0:
+        np.testing.assert_allclose(steps.start, shares.sum(axis=0), rtol=1e-12)
+        return
+    for ours, theirs in zip(steps[:3], counts, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-14)
+    if order == 2:
+        np.testing.assert_allclose(steps.triples, triples, rtol=1e-11, atol=1e-14)
+
+
+@given(
+    covariance=st.sampled_from(COVARIANCES), prior=st.sampled_from([0.1, 3.0]),
+    alpha=st.sampled_from([0.0, 0.3]), order=st.sampled_from([0, 1]), stop=st.booleans(),
+    known=st.sampled_from(KNOWN), seed=st.integers(0, 99), n_labels=st.integers(1, 4),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_the_objective_never_falls(covariance, prior, alpha, order, stop, known, seed, n_labels):
+    data = clouds([9, 1, 2, 12, 6], 2, seed)
+    model = HiddenMarkovModel(Gaussian(covariance, prior), n_labels, order, stop)
+    targets = some_known(30, n_labels, known, seed)
+    found = fitted(model, Additive(alpha=alpha), data, targets, max_iter=12)
+    values = np.array([record.value for record in found.log])
+    assert np.all(np.diff(values) <= 1e-10 * np.abs(values[1:]))
+    assert [record.iteration for record in found.log] == list(range(len(values)))
+    assert found.n_iter == max(len(values) - 1, 0)
+
+
+def same_as_hmmlearn(model, peer, tables, data, read):
+    """Compare likelihood, marginals and EM steps with those of a model of hmmlearn."""
+    rows = read(data)
+    found = fitted(model, Additive(alpha=0.0), data, None, start=tables, max_iter=0)
+    assert found.log_likelihood == pytest.approx(peer.score(rows, data.lengths), rel=1e-10)
+    (chunk,) = make_chunks(data.offsets, 10**6)
+    potentials = model.scores(model.bind(tables), data, chunk)
+    counts = model.structure.zeros(potentials)
+    model.structure.log_partition(potentials, np.ones(len(data)), counts)
+    np.testing.assert_allclose(
+        counts.unary, peer.predict_proba(rows, data.lengths), rtol=1e-8, atol=1e-12
+    )
+    for n_iter in (1, 4):
+        found = fitted(
+            model, Additive(alpha=0.0), data, None, start=tables, max_iter=n_iter, tol=NEVER
+        )
+        peer.n_iter = n_iter
+        yield found, peer.fit(rows, data.lengths)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_normal_emissions_against_hmmlearn(covariance):
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    data = clouds([60, 1, 40, 25], 3, n_features=3)
+    start, steps = np.array([0.5, 0.3, 0.2]), np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    emission = Gaussian(covariance, 0.0).initial(data, 3, np.random.RandomState(0))
+    model = HiddenMarkovModel(Gaussian(covariance, 0.0), 3, 1, stop=False)
+    tables = HiddenTables(StepTables(start, steps, None), emission)
+
+    def peer():
+        made = hmm.GaussianHMM(
+            3, covariance, covars_prior=0.0, covars_weight=1.0, init_params="", tol=-np.inf
+        )
+        made.startprob_, made.transmat_, made.means_ = start, steps, emission.mean
+        made.n_features, made.covars_ = 3, emission.covariance
+        return made
+
+    for found, other in same_as_hmmlearn(model, peer(), tables, data, lambda data: data.dense):
+        given, normal = found.tables
+        theirs = other._covars_[:, 0] if covariance == "spherical" else other._covars_
+        for ours, expected in (
+            (given.start, other.startprob_), (given.steps, other.transmat_),
+            (normal.mean, other.means_), (normal.covariance, theirs),
+        ):  # fmt: skip
+            np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=1e-12)
+        fresh = peer()
+        for name in ("startprob_", "transmat_", "means_", "_covars_"):
+            setattr(other, name, getattr(fresh, name))
+
+
+@pytest.mark.parametrize("known", ["nothing", "some"])
+def test_the_bits_do_not_depend_on_the_threads(known):
+    data = clouds([30] * 30, 3)
+    model = HiddenMarkovModel(Gaussian("full"), 3)
+    model.chunk_tokens = 70
+    targets = some_known(900, 3, known)
+    one, two = (
+        fitted(model, Additive(), data, targets, max_iter=3, n_jobs=n_jobs) for n_jobs in (1, 2)
+    )
+    assert one.log_likelihood == two.log_likelihood
+    for ours, theirs in zip(one.tables.emission, two.tables.emission, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_the_best_of_several_starts():
+    data, model = clouds([20, 20, 20], 4, seed=3), HiddenMarkovModel(Gaussian("full"), 4)
+    runs = [
+        fitted(model, Additive(), data, None, max_iter=5, random=random)
+        for random in [np.random.RandomState(1)] * 3
+    ]
+    best = fitted(
+        model, Additive(), data, None, max_iter=5, n_init=3, random=np.random.RandomState(1)
+    )
+    assert best.log[-1].value == min(run.log[-1].value for run in runs)
+
+
+def test_a_user_who_stops_keeps_the_last_iteration(capsys):
+    data, model = clouds([20, 20, 20], 2), HiddenMarkovModel(Gaussian("full"), 2)
+
+    def stop(record, tables):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+        return False
+
+    options = EMOptions(random=np.random.RandomState(0), callback=stop, n_init=3, verbose=2)
+    with pytest.warns(ConvergenceWarning, match="interrupted after iteration 2 of one of 1 starts"):
+        found = fit_em(model, Additive(), data, None, np.ones(3), None, options)
+    whole = fitted(model, Additive(), data, None, max_iter=2)
+    assert found.interrupted and not found.converged and found.n_iter == 2
+    assert np.array_equal(found.tables.emission.mean, whole.tables.emission.mean)
+    assert "iteration    2" in capsys.readouterr().out
+    asked = fitted(model, Additive(), data, None, callback=lambda record, tables: True)
+    assert asked.converged and asked.n_iter == 0
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        options = EMOptions(max_iter=1, random=np.random.RandomState(0))
+        fit_em(model, Additive(), data, None, np.ones(3), None, options)
+
+
+def test_labels_that_are_all_known_are_counted():
+    data, model = clouds([4, 3], 2), HiddenMarkovModel(Gaussian("tied"), 2)
+    codes = np.array([0, 1, 0, 1, 0, 0, 1], np.int32)
+    found = fitted(model, WittenBell(), data, Targets(codes), np.array([1.0, 2.0]))
+    assert found.converged and found.n_iter == 0
+    assert found.counts.steps.start.tolist() == [3.0, 0.0]
+    assert found.counts.steps.steps.tolist() == [[2.0, 4.0], [1.0, 0.0]]
+    with pytest.raises(ValueError, match="weight 0"):
+        fitted(model, Additive(), data, Targets(codes), np.zeros(2))
+
+
+def test_what_em_cannot_learn_from():
+    data = clouds([4, 3], 2)
+    model = HiddenMarkovModel(Gaussian("tied"), 2)
+    with pytest.raises(ValueError, match=r"smoothing=WittenBell does not maximize.*'additive'"):
+        fitted(model, WittenBell(), data, None)
+    tables = random_tables(HiddenMarkovModel(Gaussian("diag"), 2), 2)
+    steps = StepTables(np.array([1.0, 0.0]), np.eye(2), None)
+    model = HiddenMarkovModel(Gaussian("diag"), 2, stop=False)
+    allowed = np.ones((7, 2), bool)
+    allowed[5] = [False, True]
+    with pytest.raises(NoPathError, match="sequence 1"):
+        fitted(
+            model, Additive(), data, Targets.of_allowed(allowed), np.array([0.0, 1.0]),
+            start=HiddenTables(steps, tables.emission),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize(
+    ("rows", "lengths", "n_labels"),
+    [
+        (np.zeros((1, 1)), [1], 1),  # one token, one label
+        (np.zeros((2, 1)), [1, 1], 3),  # fewer tokens than labels
+        (np.full((6, 2), 7.0), [4, 2], 2),  # constant data
+        (np.arange(4.0)[:, None], [4], 4),  # a point for each label
+        (np.array([[1e100], [-1e100], [0.0]]), [3], 2),
+    ],
+)
+def test_extreme_data(covariance, rows, lengths, n_labels):
+    data = PackedSequences.from_flat(rows, lengths)
+    model = HiddenMarkovModel(Gaussian(covariance), n_labels)
+    with np.errstate(over="ignore"):
+        found = fitted(model, Additive(), data, None, max_iter=20)
+    assert all(np.isfinite(table).all() for table in found.tables.emission)
+    assert np.isfinite(found.log_likelihood)
+
+
+def test_a_long_sequence():
+    data, model = clouds([100_000, 3], 2), HiddenMarkovModel(Gaussian("diag"), 2)
+    found = fitted(model, Additive(), data, None, max_iter=3, n_jobs=2)
+    assert np.all(np.diff([record.value for record in found.log]) < 0.0)
