@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from crfkit.structures.potentials import SegmentOffset as SegmentOffset
     from crfkit.structures.potentials import SegmentPotentials as SegmentPotentials
     from crfkit.structures.potentials import Spans as Spans
+    from crfkit.structures.second_order import SecondOrderChain as SecondOrderChain
+    from crfkit.structures.second_order import SecondOrderPotentials as SecondOrderPotentials
     from crfkit.structures.semimarkov import SemiMarkov as SemiMarkov
     from crfkit.structures.sparse_chain import SparseChain as SparseChain
     from crfkit.structures.tree import Tree as Tree
@@ -36,6 +38,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "k_best": "RankedCodes",
         "posterior": "Posterior",
         "potentials": "ChainPotentials SegmentOffset SegmentPotentials Spans",
+        "second_order": "SecondOrderChain SecondOrderPotentials",
         "semimarkov": "SemiMarkov",
         "sparse_chain": "SparseChain",
         "tree": "Tree TreePotentials",

@@ -17,6 +17,8 @@ from crfkit.constraints.product import Product
 from crfkit.data import Forest
 from crfkit.structures import (
     Chain,
+    SecondOrderChain,
+    SecondOrderPotentials,
     SegmentOffset,
     SemiMarkov,
     SparseChain,
@@ -181,6 +183,44 @@ def _around(scores: Potentials, s: int) -> list[Labeling]:
     return chain if end - start < 2 else [closed(*labeling) for labeling in chain]
 
 
+def _of_second_order(n_labels: int, scale: float) -> Case:
+    chains = _of_chains(SecondOrderChain(), n_labels, scale)
+
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        unary, _, index, *rest = chains.potentials(seed, lengths, forbidden, own)
+        rng, groups = np.random.default_rng(seed + 100), 3 if own else 1
+        pair = scale * rng.normal(size=(groups * (n_labels + 1), n_labels, n_labels))
+        blocked = rng.random(pair.shape) < forbidden
+        blocked[:, 0, 0] = False
+        pair[blocked] = -np.inf
+        return SecondOrderPotentials(unary, pair, *rest, index)
+
+    return Case(SecondOrderChain(), draw, _second_order_labelings)
+
+
+def _second_order_labelings(scores: Potentials, s: int) -> list[Labeling]:
+    begin, end = (int(place) for place in scores.offsets[s : s + 2])
+    size = scores.n_labels
+
+    def listed(labels: tuple[int, ...]) -> Labeling:
+        before = (size, *labels)
+        parts = [("unary", (begin + t, label)) for t, label in enumerate(labels)]
+        for t in range(1, len(labels)):
+            table = table_of(scores, begin + t) * (size + 1) + before[t - 1]
+            parts.append(("pair", (table, labels[t - 1], labels[t])))
+        return _of_parts(scores, labels, parts)
+
+    return [listed(labels) for labels in product(range(size), repeat=end - begin)]
+
+
+def _of_parts(scores: Potentials, labels: tuple[int, ...], parts: list) -> Labeling:
+    def add(out: Counts, amount: float) -> None:
+        for kind, place in parts:
+            getattr(out, kind)[place] += amount
+
+    return labels, float(sum(getattr(scores, kind)[place] for kind, place in parts)), add
+
+
 def _of_forests(n_labels: int, scale: float) -> Case:
     chains = _of_chains(Tree(), n_labels, scale)
 
@@ -211,12 +251,7 @@ def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
         for t, up in enumerate(scores.parent[begin:end].tolist()):
             if up >= 0:
                 parts.append(("pair", (table_of(scores, begin + t), labels[up], labels[t])))
-
-        def add(out: Counts, amount: float) -> None:
-            for kind, place in parts:
-                getattr(out, kind)[place] += amount
-
-        return labels, float(sum(getattr(scores, kind)[place] for kind, place in parts)), add
+        return _of_parts(scores, labels, parts)
 
     return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
 
@@ -258,6 +293,7 @@ MAKERS: dict[str, Callable[[int, float], Case]] = {
     "ring (an extension)": lambda *sizes: _of_chains(Ring(), *sizes)._replace(labelings=_around),
     "chain": partial(_of_chains, Chain()),
     "chain over threads": partial(_of_chains, Chain(ThreadMap(1))),
+    "second-order chain": _of_second_order,
     "sparse chain": _of_sparse_chains,
     "segments": partial(_of_segments, SemiMarkov()),
     "segments with constraints": partial(_with_offset, False),

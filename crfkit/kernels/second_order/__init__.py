@@ -1,0 +1,1 @@
+"""Recurrences over second-order chains."""
