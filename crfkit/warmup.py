@@ -36,7 +36,14 @@ from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, OEG, SAG, SGD, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
-from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
+from crfkit.structures import (
+    Chain,
+    ChainPotentials,
+    SecondOrderChain,
+    SecondOrderPotentials,
+    Tree,
+    TreePotentials,
+)
 from crfkit.structures.copies import FEW_COPIES, make_copies
 
 
@@ -290,6 +297,19 @@ def _ask_tree() -> None:
     tree.max_by_hamming(scores, labels)
 
 
+def _second_order() -> None:
+    """Ask all questions about a second-order chain; one of its labels is all but impossible."""
+    chain, offsets = SecondOrderChain(), np.array([0, 3])
+    for worst in (0.0, -2000.0):
+        unary = np.array([[0.0, worst]] * 3)
+        scores = SecondOrderPotentials(unary, np.zeros((3, 2, 2)), offsets)
+        chain.argmax(scores)
+        chain.log_partition(scores, np.ones(1), chain.zeros(scores))
+        chain.k_best(scores, 2)
+        chain.sample(scores, np.zeros((1, 3)))
+        chain.entropy(scores)
+
+
 FAMILIES: dict[str, Callable[[], None]] = {
     "chain": _chain,
     "solvers": _solvers,
@@ -299,6 +319,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "segments": _segments,
     "templates": _templates,
     "trees": _trees,
+    "second_order": _second_order,
 }
 
 

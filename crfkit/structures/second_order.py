@@ -114,21 +114,21 @@ class SecondOrderChain(Structure[SecondOrderPotentials]):
 
     def score(self, potentials: SecondOrderPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a path of each sequence, shape (S,)."""
-        tokens, *triples = _triples(potentials, labels)
+        tokens, places = _triples(potentials, labels)
         scores = potentials.unary[np.arange(len(labels)), labels]
-        scores[tokens] += potentials.pair[tuple(triples)]
+        scores[tokens] += potentials.pair[places]
         sizes = np.diff(potentials.offsets)
-        value: FloatArray = np.bincount(np.repeat(np.arange(len(sizes)), sizes), scores, len(sizes))
-        return value
+        sequence = np.repeat(np.arange(len(sizes)), sizes)
+        return np.bincount(sequence, scores, len(sizes)).astype(np.float64)
 
     def add_counts(
         self, potentials: SecondOrderPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts on a path of each sequence."""
-        tokens, *triples = _triples(potentials, labels)
+        tokens, places = _triples(potentials, labels)
         level = np.repeat(weight, np.diff(potentials.offsets))
         out.unary[np.arange(len(labels)), labels] += level
-        np.add.at(out.pair, tuple(triples), level[tokens])
+        np.add.at(out.pair, places, level[tokens])
 
     def restricted(
         self, potentials: SecondOrderPotentials, steps: BoolArray, which: IntArray | None = None
@@ -189,8 +189,9 @@ class _States:
 
     def __init__(self, potentials: SecondOrderPotentials) -> None:
         (count, self._size), sequences = potentials.unary.shape, len(potentials.offsets) - 1
-        ptr, label = np.empty(count + sequences + 1, np.int64), np.empty(
-            count * self._size + sequences, np.uint32
+        ptr, label = (
+            np.empty(count + sequences + 1, np.int64),
+            np.empty(count * self._size + sequences, np.uint32),
         )  # of which only so many numbers take memory as are written
         states = np.empty(sequences, np.int64)
         unary, offsets = frozen(potentials.unary), frozen(potentials.offsets)
@@ -231,12 +232,12 @@ def _raised(scores: SecondOrderScores) -> SecondOrderExponentials:
 
 def _triples(
     potentials: SecondOrderPotentials, labels: CodeArray
-) -> tuple[IntArray, IntArray, CodeArray, CodeArray]:
+) -> tuple[IntArray, tuple[IntArray, CodeArray, CodeArray]]:
     """Return the tokens with another before them, (n,), and where their scores stand in `pair`."""
     size, index = potentials.n_labels, potentials.transition_index
     is_first = np.zeros(len(labels) + 1, bool)
     is_first[potentials.offsets[:-1]] = True
     tokens = np.flatnonzero(~is_first[:-1])
     table = np.where(is_first[tokens - 1], size, labels[tokens - 2])
-    groups = index[tokens] if len(index) > 1 else index
-    return tokens, groups.astype(np.int64) * (size + 1) + table, labels[tokens - 1], labels[tokens]
+    groups = (index[tokens] if len(index) > 1 else index).astype(np.int64)
+    return tokens, (groups * (size + 1) + table, labels[tokens - 1], labels[tokens])

@@ -44,8 +44,9 @@ def _score_states(problem: SecondOrderPaths, row: int, column: int, sums: FloatA
         return 1
     p = begin + row + s + 1
     first_h, first_i = ptr[p - 2], ptr[p - 1]
-    old, n_i = starts[row - 1], ptr[p] - first_i
+    old = starts[row - 1]
     n_h: int = first_i - first_h
+    n_i: int = ptr[p] - first_i
     if begin + row == scores.offsets[s + 1]:
         for a in range(n_i):
             for c in range(n_h):
@@ -60,9 +61,7 @@ def _score_states(problem: SecondOrderPaths, row: int, column: int, sums: FloatA
 
 
 @implements(node_before, SecondOrderPaths)
-def _state_before(
-    problem: SecondOrderPaths, row: int, column: int, choice: int
-) -> tuple[int, int]:
+def _state_before(problem: SecondOrderPaths, row: int, column: int, choice: int) -> tuple[int, int]:
     """Return the token before, and its state: the choice tells the label two before."""
     live, begin = problem.live, problem.scores.offsets[problem.s]
     if row == 0:

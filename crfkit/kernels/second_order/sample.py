@@ -47,7 +47,8 @@ def _drawn(weights: FloatArray, count: int, uniform: float) -> int:
 def _weigh_ends(live: LiveLabels, p: int, start: int, in_logs: bool,
                 rooms: SecondOrderRooms) -> int:  # fmt: skip
     """Write the shares of the labels of the last token; returns how many these are."""
-    n_i, n_j = live.ptr[p] - live.ptr[p - 1], live.ptr[p + 1] - live.ptr[p]
+    n_i = live.ptr[p] - live.ptr[p - 1]
+    n_j: int = live.ptr[p + 1] - live.ptr[p]
     for b in range(n_j):
         whole = 0.0
         for a in range(n_i):
@@ -61,7 +62,8 @@ def _weigh_ends(live: LiveLabels, p: int, start: int, in_logs: bool,
 def _weigh_before_end(live: LiveLabels, p: int, start: int, b: int, in_logs: bool,
                       rooms: SecondOrderRooms) -> int:  # fmt: skip
     """Write the shares of the labels before the last one; returns how many these are."""
-    n_i, n_j = live.ptr[p] - live.ptr[p - 1], live.ptr[p + 1] - live.ptr[p]
+    n_j = live.ptr[p + 1] - live.ptr[p]
+    n_i: int = live.ptr[p] - live.ptr[p - 1]
     top = -math.inf
     for a in range(n_i):
         rooms.row[0, a] = rooms.alpha[start + a * n_j + b]
@@ -104,11 +106,10 @@ def second_order_sample(
     labels: CodeArray,  # (n, N) out
     status: IntArray,  # (S,) out: labels of a sequence are only written where it is OK
 ) -> None:
-    """Forward filtering, backward sampling: ``P(y_{t-1} = h | i, j) ~ alpha_t(h, i) factor(h, i,
-    j)``.
+    """Forward filtering, backward sampling, by logarithms where a probability underflows.
 
-    By logarithms where a probability underflows.
-    """  # noqa: D205
+    ``P(y_{t-1} = h | y_t = i, y_{t+1} = j) ~ alpha_t(h, i) factor(h, i, j)``
+    """
     starts = rooms.starts
     for s in range(status.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]

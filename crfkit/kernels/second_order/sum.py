@@ -100,7 +100,7 @@ def _raise_labels(scores: SecondOrderScores, live: LiveLabels, t: int, p: int,
 def _forward_step(scores: SecondOrderScores, raised: SecondOrderExponentials, live: LiveLabels,
                   t: int, p: int, old: int, new: int, scale: float,
                   rooms: SecondOrderRooms) -> None:  # fmt: skip
-    """``alpha_t(i, j) = scale sum_h alpha_{t-1}(h, i) factor(h, i, j)``, without the label's own."""
+    """``alpha_t(i, j) = scale sum_h alpha_{t-1}(h, i) factor(h, i, j)``, without `node`."""
     ptr, label, alpha, m = live.ptr, live.label, rooms.alpha, group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     n_i, n_j = first_j - first_i, ptr[p + 1] - first_j

@@ -1,0 +1,130 @@
+"""Second-order chains against chains of first order: over the same labels, and over pairs of them.
+
+tests/contracts/test_structures.py compares them with enumeration.
+"""
+
+import numpy as np
+import pytest
+
+from crfkit._types import Counts
+from crfkit.structures import (
+    Chain,
+    ChainPotentials,
+    NoPathError,
+    SecondOrderChain,
+    SecondOrderPotentials,
+)
+from tests.oracles import random_scores
+
+SIZES = [(1, 0.0), (3, 0.3), (9, 0.0), (9, 0.7)]  # labels, and how many of them are not live
+
+
+def potentials_of(n_labels, dead, lengths, scale=1.0, seed=0):
+    """Scores of second order, of which those of some labels and of a tenth of steps are -inf."""
+    rng = np.random.default_rng(seed)
+    chain = random_scores(seed, lengths, n_labels, scale=scale)
+    chain.unary[:, 1:][rng.random((sum(lengths), n_labels - 1)) < dead] = -np.inf
+    pair = scale * rng.normal(size=(n_labels + 1, n_labels, n_labels))
+    pair[rng.random(pair.shape) < dead / 3] = -np.inf
+    pair[:, 0, 0] = 0.0
+    return SecondOrderPotentials(chain.unary, pair, chain.offsets)
+
+
+def over_pairs(potentials):
+    """The chain whose labels are pairs: of the label before, or K, and of the own one."""
+    size = potentials.n_labels
+    before, own = np.divmod(np.arange((size + 1) * size), size)
+    unary = potentials.unary[:, own]
+    is_first = np.zeros(len(unary), bool)
+    is_first[potentials.offsets[:-1][np.diff(potentials.offsets) > 0]] = True
+    unary[is_first[:, None] != (before == size)] = -np.inf
+    pair = np.where(own[:, None] == before, potentials.pair[before[:, None], own[:, None], own], 0)
+    pair[own[:, None] != before] = -np.inf
+    return ChainPotentials.of(unary, pair[None], potentials.offsets), own
+
+
+@pytest.mark.parametrize(("n_labels", "dead"), SIZES)
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_it_is_a_chain_over_pairs_of_labels(n_labels, dead, scale):
+    potentials = potentials_of(n_labels, dead, [1, 2, 0, 3, 12], scale)
+    pairs, own = over_pairs(potentials)
+    chain, plain = SecondOrderChain(), Chain()
+    weight = np.array([1.0, 2.0, 1.0, -0.5, 3.0])
+    out, expected = chain.zeros(potentials), plain.zeros(pairs)
+    log_z = chain.log_partition(potentials, weight, out)
+    of_pairs = plain.log_partition(pairs, weight, expected)
+    np.testing.assert_allclose(log_z, of_pairs, rtol=1e-12, atol=1e-12)
+    size = n_labels
+    marginals = expected.unary.reshape(-1, size + 1, size).sum(axis=1)
+    np.testing.assert_allclose(out.unary, marginals, atol=1e-11)
+    before = np.arange(len(own)) // size
+    triples = np.zeros_like(potentials.pair)
+    np.add.at(triples, (before[:, None], own[:, None], own), expected.pair[0])
+    np.testing.assert_allclose(out.pair, triples, atol=1e-11)
+    labels, value = chain.argmax(potentials)
+    np.testing.assert_array_equal(labels, own[plain.argmax(pairs)[0]])
+    np.testing.assert_allclose(value, plain.argmax(pairs)[1], rtol=1e-13)
+    np.testing.assert_allclose(chain.entropy(potentials), plain.entropy(pairs), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n_labels", "dead"), SIZES)
+def test_what_does_not_depend_on_the_label_two_before_is_a_chain(n_labels, dead):
+    lengths = [40, 1, 700]
+    second = potentials_of(n_labels, dead, lengths)
+    plain = ChainPotentials.of(second.unary, second.pair[:1], second.offsets)
+    second = second._replace(pair=np.repeat(plain.pair, n_labels + 1, axis=0))
+    labels, value = SecondOrderChain().argmax(second)
+    for found, expected in zip((labels, value), Chain().argmax(plain), strict=True):
+        np.testing.assert_array_equal(found, expected)  # to the last bit
+    np.testing.assert_allclose(SecondOrderChain().score(second, labels), value, rtol=1e-13)
+    out, expected = SecondOrderChain().zeros(second), Chain().zeros(plain)
+    weight = np.array([1.0, 0.0, 2.0])
+    log_z = SecondOrderChain().log_partition(second, weight, out)
+    np.testing.assert_allclose(log_z, Chain().log_partition(plain, weight, expected), rtol=1e-13)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-11)
+    np.testing.assert_allclose(out.pair.sum(axis=0), expected.pair[0], rtol=1e-9, atol=1e-11)
+    numbers = np.random.default_rng(0).random((3, sum(lengths)))
+    drawn = SecondOrderChain().sample(second, numbers)
+    np.testing.assert_array_equal(drawn, Chain().sample(plain, numbers))
+    one = second.take(np.array([0]))
+    best = SecondOrderChain().k_best(one, 30)
+    of_chain = Chain().k_best(plain.take(np.array([0])), 30)
+    np.testing.assert_allclose(best.scores, of_chain.scores, rtol=1e-13)
+    np.testing.assert_array_equal(best.codes, of_chain.codes)
+
+
+def test_long_sequences_keep_their_digits():
+    short = potentials_of(9, 0.8, [500])
+    chain, times = SecondOrderChain(), 200
+    long = short._replace(
+        unary=np.tile(short.unary, (times, 1)), offsets=np.array([0, 500 * times])
+    )
+    out = chain.zeros(long)
+    log_z = chain.log_partition(long, np.ones(1), out)
+    np.testing.assert_allclose(out.unary.sum(axis=1), 1.0, rtol=1e-11)
+    assert out.pair.sum() == pytest.approx(500 * times - 1, rel=1e-11)
+    twice = short._replace(unary=np.tile(short.unary, (2, 1)), offsets=np.array([0, 1000]))
+    one, two = (chain.log_partition(each, np.ones(1), chain.zeros(each)) for each in (short, twice))
+    assert log_z[0] == pytest.approx((one + (times - 1) * (two - one))[0], rel=1e-4)
+    labels, value = chain.argmax(long)
+    assert chain.score(long, labels) == pytest.approx(value, rel=1e-12)
+    assert value <= log_z
+
+
+@pytest.mark.parametrize("position", [0, 1, 4])
+def test_the_position_that_no_path_gets_past_is_named(position):
+    potentials = potentials_of(4, 0.0, [2, 6])._replace(first=5)
+    potentials.unary[2 + position, :] = -np.inf
+    asks = [
+        lambda: SecondOrderChain().log_partition(
+            potentials, np.ones(2), Counts(*map(np.zeros_like, potentials.arrays()))
+        ),
+        lambda: SecondOrderChain().argmax(potentials),
+        lambda: SecondOrderChain().sample(potentials, np.zeros((1, 8))),
+        lambda: SecondOrderChain().entropy(potentials),
+        lambda: SecondOrderChain().k_best(potentials, 2),
+    ]
+    for ask in asks:
+        with pytest.raises(NoPathError) as error:
+            ask()
+        assert (error.value.sequence, error.value.position) == (6, position)
