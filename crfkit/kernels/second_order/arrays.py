@@ -37,6 +37,15 @@ class LiveLabels(NamedTuple):
     label: IdArray  # (n,) rising at each place
 
 
+class Step(NamedTuple):
+    """A token, its place, and where states start in a flat array."""
+
+    t: int
+    p: int
+    old: int  # those of the token before; -1 where there is none
+    new: int  # its own
+
+
 @kernel
 def find_live(
     unary: FloatArray,  # (N, K)

@@ -10,21 +10,14 @@ import math
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
 
 
 @part
-def best_states(
-    scores: SecondOrderScores,
-    live: LiveLabels,
-    t: int,
-    p: int,  # the place of the token
-    old: int,  # where the states of the token before start, in `best`
-    new: int,  # where those of this token do
-    best: FloatArray,
-) -> None:
+def best_states(scores: SecondOrderScores, live: LiveLabels, at: Step, best: FloatArray) -> None:
     """``best_t(i, j) = unary_t(j) + max_h (best_{t-1}(h, i) + pair(h, i, j))``."""
-    unary, pair, label, m = scores.unary, scores.pair, live.label, group(scores, t)
+    (t, p, old, new), unary, pair = at, scores.unary, scores.pair
+    label, m = live.label, group(scores, t)
     first_h, first_i, first_j = live.ptr[p - 2], live.ptr[p - 1], live.ptr[p]
     n_i, n_j = first_j - first_i, live.ptr[p + 1] - first_j
     whole = n_j == unary.shape[1]  # all labels live: in the order of the tables
@@ -66,7 +59,8 @@ def all_best_states(
             for b in range(starts[1]):
                 best[b] = scores.unary[t, live.label[live.ptr[p] + b]]
         else:
-            best_states(scores, live, t, p, starts[t - begin - 1], starts[t - begin], best)
+            at = Step(t, p, starts[t - begin - 1], starts[t - begin])
+            best_states(scores, live, at, best)
 
 
 @kernel

@@ -10,7 +10,7 @@ import math
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import NOTHING, OK, UNDERFLOW
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
 from crfkit.kernels.second_order.sum import (
     SecondOrderExponentials,
     SecondOrderRooms,
@@ -75,15 +75,16 @@ def _weigh_before_end(live: LiveLabels, p: int, start: int, b: int, in_logs: boo
 
 @part
 def _weigh_before(scores: SecondOrderScores, raised: SecondOrderExponentials, live: LiveLabels,
-                  t: int, p: int, old: int, a: int, b: int, in_logs: bool,
+                  at: Step, a: int, b: int, in_logs: bool,
                   rooms: SecondOrderRooms) -> int:  # fmt: skip
     """Write the shares of the labels two before a token, given its label and that before it."""
-    ptr, label, row, m = live.ptr, live.label, rooms.row, group(scores, t)
+    (t, p, old, _), ptr, label = at, live.ptr, live.label
+    row, m = rooms.row, group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
     count: int = first_i - first_h
     if in_logs:
-        whole = log_before(scores, live, t, p, old, a, b, rooms)
+        whole = log_before(scores, live, at, a, b, rooms)
         for c in range(count):
             row[0, c] = math.exp(row[0, c] - whole)
         return count
@@ -129,10 +130,8 @@ def second_order_sample(
                     last = starts[t + 1 - begin]
                     count = _weigh_before_end(live, p + 1, last, b, in_logs, rooms)
                 else:
-                    old = starts[t + 1 - begin]
-                    count = _weigh_before(
-                        scores, raised, live, t + 2, p + 2, old, a, b, in_logs, rooms
-                    )
+                    at = Step(t + 2, p + 2, starts[t + 1 - begin], starts[t + 2 - begin])
+                    count = _weigh_before(scores, raised, live, at, a, b, in_logs, rooms)
                 drawn = _drawn(rooms.row, count, uniforms[n, t])
                 a, b = drawn, a
                 if t == end - 1:
@@ -180,15 +179,16 @@ def second_order_entropy(
         for state in range(n_states(live, end + s)):
             beta[state] = 0.0
         for t in range(end - 1, begin + 1, -1):
-            p, new, old = t + s + 1, starts[t - begin], starts[t - begin - 1]
+            p, new = t + s + 1, starts[t - begin]
+            at = Step(t, p, starts[t - begin - 1], new)
             first, n_h = live.ptr[p], live.ptr[p - 1] - live.ptr[p - 2]
             n_j = live.ptr[p + 1] - first
             for state in range(n_states(live, p)):
                 a, b = state // n_j, state % n_j
                 known = alpha[new + state] + beta[state]
                 if known > NOTHING:
-                    log_before(scores, live, t, p, old, a, b, rooms)
+                    log_before(scores, live, at, a, b, rooms)
                     entropy[s] += math.exp(known) * entropy_of(rooms.row, 0, n_h)
                 own = scores.unary[t, live.label[first + b]]
                 alpha[new + state] = own + beta[state] - rooms.norm[t]
-            log_step_back(scores, live, t, p, old, new, 0.0, rooms, flow)
+            log_step_back(scores, live, at, 0.0, rooms, flow)

@@ -14,7 +14,7 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, decay, fill, load_of, store_of, subtract
 from crfkit.kernels.chain.arrays import ChainSums
 from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW, log_total
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
 
 
 class SecondOrderExponentials(NamedTuple):
@@ -52,10 +52,11 @@ def _raise_row(scores: SecondOrderScores, shift: float, h: int, i: int,
 
 
 @kernel
-def _reachable(scores: SecondOrderScores, live: LiveLabels, t: int, p: int, old: int, a: int,
-               b: int, alpha: FloatArray) -> bool:  # fmt: skip
+def _reachable(scores: SecondOrderScores, live: LiveLabels, at: Step, a: int, b: int,
+               alpha: FloatArray) -> bool:  # fmt: skip
     """Whether an allowed step leads from a reachable state of the token before to one of this."""
-    ptr, label, m = live.ptr, live.label, group(scores, t)
+    (t, p, old, _), ptr, label = at, live.ptr, live.label
+    m = group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
     for c in range(first_i - first_h):
@@ -66,19 +67,17 @@ def _reachable(scores: SecondOrderScores, live: LiveLabels, t: int, p: int, old:
 
 
 @kernel
-def _forward_status(scores: SecondOrderScores, live: LiveLabels, t: int, p: int, old: int,
-                    new: int, alpha: FloatArray) -> int:  # fmt: skip
-    """Tell an underflow from a state that no path reaches, and that from the end of all paths.
-
-    `old` is below 0 at a first token.
-    """
+def _forward_status(scores: SecondOrderScores, live: LiveLabels, at: Step,
+                    alpha: FloatArray) -> int:  # fmt: skip
+    """Tell an underflow from a state that no path reaches, and that from the end of all paths."""
+    t, p, old, new = at
     n_i, n_j = live.ptr[p] - live.ptr[p - 1], live.ptr[p + 1] - live.ptr[p]
     alive = False
     for a in range(n_i):
         for b in range(n_j):
             if alpha[new + a * n_j + b] >= TINY:
                 alive = True
-            elif old < 0 or _reachable(scores, live, t, p, old, a, b, alpha):
+            elif old < 0 or _reachable(scores, live, at, a, b, alpha):
                 return UNDERFLOW
     return OK if alive else t
 
@@ -98,10 +97,10 @@ def _raise_labels(scores: SecondOrderScores, live: LiveLabels, t: int, p: int,
 
 @part
 def _forward_step(scores: SecondOrderScores, raised: SecondOrderExponentials, live: LiveLabels,
-                  t: int, p: int, old: int, new: int, scale: float,
-                  rooms: SecondOrderRooms) -> None:  # fmt: skip
+                  at: Step, scale: float, rooms: SecondOrderRooms) -> None:  # fmt: skip
     """``alpha_t(i, j) = scale sum_h alpha_{t-1}(h, i) factor(h, i, j)``, without `node`."""
-    ptr, label, alpha, m = live.ptr, live.label, rooms.alpha, group(scores, t)
+    (t, p, old, new), ptr, label, alpha = at, live.ptr, live.label, rooms.alpha
+    m = group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     n_i, n_j = first_j - first_i, ptr[p + 1] - first_j
     whole, factor, done = n_j == scores.unary.shape[1], raised.factor, raised.done
@@ -144,14 +143,14 @@ def forward_states(
     for t in range(begin, end):
         p, new = t + s + 1, starts[t - begin]
         count = n_states(live, p)
-        starts[t - begin + 1], old = new + count, -1
+        starts[t - begin + 1], at = new + count, Step(t, p, -1, new)
         _raise_labels(scores, live, t, p, rooms)
         if t == begin:
             for b in range(count):
                 alpha[b] = 1.0
         else:
-            old = starts[t - begin - 1]
-            _forward_step(scores, raised, live, t, p, old, new, scale, rooms)
+            at = Step(t, p, starts[t - begin - 1], new)
+            _forward_step(scores, raised, live, at, scale, rooms)
         first, n_j, total, least = live.ptr[p], live.ptr[p + 1] - live.ptr[p], 0.0, 1.0
         for row in range(new, new + count, max(n_j, 1)):
             for b in range(n_j):
@@ -160,7 +159,7 @@ def forward_states(
                 total += value
                 least = min(least, value)
         if least < TINY or count == 0:
-            status = _forward_status(scores, live, t, p, old, new, alpha)
+            status = _forward_status(scores, live, at, alpha)
             if status != OK:
                 return status
         rooms.norm[t] = total
@@ -170,13 +169,13 @@ def forward_states(
 
 @part
 def _step_back(scores: SecondOrderScores, raised: SecondOrderExponentials, live: LiveLabels,
-               t: int, p: int, old: int, new: int, rooms: SecondOrderRooms,
-               flow: FloatArray) -> None:  # fmt: skip
+               at: Step, rooms: SecondOrderRooms, flow: FloatArray) -> None:  # fmt: skip
     """``beta_{t-1}(h, i) = sum_j factor(h, i, j) b_t(i, j)``, and the expected steps into a token.
 
     With the messages ``b_t(i, j) = node_t(j) beta_t(i, j) / norm_{t-1}``.
     """
-    ptr, label, alpha, beta = live.ptr, live.label, rooms.alpha, rooms.beta
+    (t, p, old, new), ptr, label = at, live.ptr, live.label
+    alpha, beta = rooms.alpha, rooms.beta
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     n_i, n_j, factor, m = first_j - first_i, ptr[p + 1] - first_j, raised.factor, group(scores, t)
     whole = n_j == scores.unary.shape[1]
@@ -226,7 +225,8 @@ def _backward(
                     marginals[t, live.label[first + b]] += known * ahead
                     alpha[new + row + b] = rooms.node[first + b] * scale * ahead
         if t > begin:
-            _step_back(scores, raised, live, t, p, starts[t - begin - 1], new, rooms, out.flow)
+            at = Step(t, p, starts[t - begin - 1], new)
+            _step_back(scores, raised, live, at, rooms, out.flow)
 
 
 @kernel
@@ -261,13 +261,14 @@ def second_order_sum(
 
 
 @part
-def log_before(scores: SecondOrderScores, live: LiveLabels, t: int, p: int, old: int, a: int,
-               b: int, rooms: SecondOrderRooms) -> float:  # fmt: skip
+def log_before(scores: SecondOrderScores, live: LiveLabels, at: Step, a: int, b: int,
+               rooms: SecondOrderRooms) -> float:  # fmt: skip
     """Write the logarithms of what leads to a state by label two before; returns that of the sum.
 
     ``log alpha_{t-1}(h, i) + pair(h, i, j)``.
     """
-    ptr, label, alpha, row, m = live.ptr, live.label, rooms.alpha, rooms.row, group(scores, t)
+    (t, p, old, _), ptr, label = at, live.ptr, live.label
+    alpha, row, m = rooms.alpha, rooms.row, group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
     for c in range(first_i - first_h):
@@ -314,7 +315,8 @@ def forward_logs(
             a, b = state // n_j, state % n_j
             value = scores.unary[t, live.label[first + b]]
             if t > begin:
-                value += log_before(scores, live, t, p, starts[t - begin - 1], a, b, rooms)
+                at = Step(t, p, starts[t - begin - 1], new)
+                value += log_before(scores, live, at, a, b, rooms)
             alpha[new + state] = value
             top = max(top, value)
         if top == -math.inf:
@@ -333,14 +335,15 @@ def forward_logs(
 
 
 @part
-def log_step_back(scores: SecondOrderScores, live: LiveLabels, t: int, p: int, old: int, new: int,
-                  weight: float, rooms: SecondOrderRooms, flow: FloatArray) -> None:  # fmt: skip
+def log_step_back(scores: SecondOrderScores, live: LiveLabels, at: Step, weight: float,
+                  rooms: SecondOrderRooms, flow: FloatArray) -> None:  # fmt: skip
     """``log beta_{t-1}(h, i) = log sum_j exp(pair(h, i, j) + b_t(i, j))``, and expected steps.
 
     The messages ``b_t = unary_t + log beta_t - norm_t`` stand in place of the forward vector. Steps
     are not counted where there is no room for them.
     """
-    ptr, label, alpha, work, m = live.ptr, live.label, rooms.alpha, rooms.row, group(scores, t)
+    (t, p, old, new), ptr, label = at, live.ptr, live.label
+    alpha, work, m = rooms.alpha, rooms.row, group(scores, t)
     first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
     n_i, n_j, counted = first_j - first_i, ptr[p + 1] - first_j, flow.shape[0] > 0
     for c in range(first_i - first_h):
@@ -383,6 +386,6 @@ def second_order_sum_log(
             out.marginals[t, label] += weight * math.exp(alpha[new + state] + beta[state])
             alpha[new + state] = scores.unary[t, label] + beta[state] - norm[t]
         if t > begin:
-            old = starts[t - begin - 1]
-            log_step_back(scores, live, t, p, old, new, weight, rooms, out.flow)
+            at = Step(t, p, starts[t - begin - 1], new)
+            log_step_back(scores, live, at, weight, rooms, out.flow)
     return OK
