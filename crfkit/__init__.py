@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators import EarlyStopping as EarlyStopping
     from crfkit.estimators import MaxMarginCRF as MaxMarginCRF
+    from crfkit.estimators import MEMMClassifier as MEMMClassifier
     from crfkit.estimators import SegmentLimits as SegmentLimits
     from crfkit.estimators import Segments as Segments
     from crfkit.estimators import SemiMarkovCRF as SemiMarkovCRF
     from crfkit.estimators import StructuredPerceptron as StructuredPerceptron
+    from crfkit.estimators import TokenClassifier as TokenClassifier
     from crfkit.features import SegmentFeatures as SegmentFeatures
     from crfkit.features import SequenceVectorizer as SequenceVectorizer
     from crfkit.features import TemplateFeatures as TemplateFeatures
@@ -47,8 +49,8 @@ __all__, _find, _names = lazy_names(
         "constraints": "Constraints",
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
-            "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentLimits Segments "
-            "SemiMarkovCRF StructuredPerceptron"
+            "CRFClassifier CRFClassifierCV EarlyStopping MEMMClassifier MaxMarginCRF SegmentLimits "
+            "Segments SemiMarkovCRF StructuredPerceptron TokenClassifier"
         ),
         "features": (
             "SegmentFeatures SequenceVectorizer TemplateFeatures TransitionFeatures TreeFeatures "

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from crfkit.estimators.crf import CRFClassifier as CRFClassifier
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
+    from crfkit.estimators.memm import MEMMClassifier as MEMMClassifier
     from crfkit.estimators.perceptron import StructuredPerceptron as StructuredPerceptron
     from crfkit.estimators.segments import SegmentLimits as SegmentLimits
     from crfkit.estimators.segments import Segments as Segments
     from crfkit.estimators.semimarkov import SemiMarkovCRF as SemiMarkovCRF
+    from crfkit.estimators.tokens import TokenClassifier as TokenClassifier
     from crfkit.training.early_stopping import EarlyStopping as EarlyStopping
 
 __all__, __getattr__, __dir__ = lazy_names(
@@ -20,8 +22,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         "crf": "CRFClassifier EarlyStopping",
         "cv": "CRFClassifierCV",
         "max_margin": "MaxMarginCRF",
+        "memm": "MEMMClassifier",
         "perceptron": "StructuredPerceptron",
         "segments": "SegmentLimits Segments",
         "semimarkov": "SemiMarkovCRF",
+        "tokens": "TokenClassifier",
     },
 )

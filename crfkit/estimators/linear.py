@@ -99,7 +99,7 @@ class LinearClassifier(SequenceClassifier):
 
     def _start(self, fit: Fit) -> FloatArray:
         """Return the first parameters: those of the last fit, or what a first one starts from."""
-        if not (self.warm_start and "coef_" in vars(self)) or fit.problem.weights is not None:
+        if not (self.warm_start and "coef_" in vars(self)) or not fit.model.is_linear:
             return fit.start()
         if self._fitted_labels().of_segments:
             raise ValueError(

@@ -172,6 +172,11 @@ class TransitionBlock(WeightBlock):
         """Return the transitions that occur, or all."""
         return cls(*choice.weighted_transitions(), choice.n_labels, forbidden=choice.forbidden)
 
+    @classmethod
+    def without_weights(cls, n_labels: int) -> Self:
+        """Return the block of models that learn no transitions."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), n_labels)
+
     def in_short(self) -> TransitionBlock:
         """Return the block that keeps few weights among many labels as a list."""
         return TransitionBlock(self.source, self.target, self.n_labels, keep_list=True)

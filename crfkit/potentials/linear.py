@@ -360,6 +360,8 @@ class WeightSpace(ABC):
     """From labeled data to a model of potentials, and from fitted attributes to one."""
 
     kind: ClassVar[type[LinearModel]]  # of the models
+    # The class of the model that is asked, made of the one that is learned; None: it is that.
+    asked: ClassVar[type[Any] | None] = None
 
     def __init__(self, labels: LabelSpace) -> None:
         self.labels: Any = labels
@@ -382,7 +384,7 @@ class WeightSpace(ABC):
         names = [table.attribute for block in blocks for table in block.tables]
         return (*names, *self.kind.other_tables)
 
-    def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[LinearModel, Any]:
+    def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[PotentialsModel, Any]:
         """Return the model of fitted weights, and these in place; `sizes` as of `sparse_counts`."""
         blocks, weights, attributes = [], {}, vars(fitted)
         for name, kind in self.kind.block_types.items():
@@ -390,8 +392,8 @@ class WeightSpace(ABC):
             if found is not None:
                 blocks.append(found[0])
                 weights[name] = found[1]
-        model = self.kind.of_fitted(blocks, attributes)
-        return model, model.bind_parts(weights)
+        model, asked = self.kind.of_fitted(blocks, attributes), type(self).asked
+        return model if asked is None else asked(model), model.bind_parts(weights)
 
     @staticmethod
     def _options(features: FeatureChoice, training: LabeledData) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.base import FeatureChoice
 from crfkit.potentials.blocks import NAMES_OF, names_of
+from crfkit.potentials.examples import Examples
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
 from crfkit.training.data import TrainingData, pack_training, read_training
@@ -94,6 +95,8 @@ class Problem:
     n_jobs: int | None = None
     verbose: int = 0
     init: Any = "zeros"  # where the solver starts: "zeros", "counts", or a fitted model
+    # From the model and its training data to what a solver sees of them; None: themselves.
+    examples: Callable[[Any, TrainingData], Examples] | None = None
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
@@ -272,10 +275,20 @@ class Fit:
         """Minimize the objective from first parameters until a callback or `watch` ends it."""
         self._tell_size()
         return_memory(self.training.data.nbytes)
-        solver = self.problem.solver
+        solver, examples = self.problem.solver, self.problem.examples
+        seen = Examples(self.model, self.training)
+        if examples is not None:
+            seen = examples(self.model, self.training)
+        result: SolverResult
         with ThreadMap(self.problem.n_jobs) as threads:
-            objective = self.problem.objective(self.model, self.training, threads)
-            if objective.loss.is_staged:
+            objective = self.problem.objective(seen.model, seen.training, threads)
+            if seen.order is not None:
+                told = self._told(callback, watch)
+                result = solver.solve(
+                    objective, seen.inward(start), lambda r, w: told(r, seen.outward(w))
+                )
+                result = result._replace(parameters=seen.outward(result.parameters))
+            elif objective.loss.is_staged:
                 result = minimize(solver, objective, start, self._told(callback), watch)
             else:
                 result = solver.solve(objective, start, self._told(callback, watch))

@@ -9,7 +9,7 @@ has 0 in them. All else must be numbers, strings and the like, so that it can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import TokenLabels
+from crfkit.potentials.examples import Examples
 from crfkit.potentials.transfer import extend
 from crfkit.solvers import SOLVERS
 from crfkit.training.data import (
@@ -66,13 +67,19 @@ def learn_batch(
     start, state = np.zeros(model.n_parameters), None
     if fitted:
         model, start, state = _continue(fitted, model, training)
+    seen = Examples(model, training)
+    if problem.examples is not None:
+        seen = problem.examples(model, training)
     with ThreadMap(problem.n_jobs) as threads:
-        objective = problem.objective(model, training, threads)
-        parameters, state = problem.solver.partial(objective, start, state)
+        objective = problem.objective(seen.model, seen.training, threads)
+        parameters, state = problem.solver.partial(
+            objective, seen.inward(start), state and _each(seen.inward, state, model)
+        )
+    parameters, state = seen.outward(parameters), _each(seen.outward, state or {}, model)
     return problem.attributes(model, training, parameters) | {
         "n_parameters_": model.n_parameters,
         "n_iter_": fitted.get("n_iter_", 0) + 1,
-        "_partial_state": _store(state or {}, model),
+        "_partial_state": _store(state, model),
     }
 
 
@@ -132,6 +139,17 @@ def _continue(
         name: carried_over(named, model, training) for name, named in arrays.items()
     }
     return model, carried_over(weights, model, training), state or None
+
+
+def _each(
+    change: Callable[[FloatArray], FloatArray], state: dict[str, Any], model: Any
+) -> dict[str, Any]:
+    """Return the state of a solver with something done to its arrays of parameters."""
+    shape = (model.n_parameters,)
+    return {
+        name: change(value) if isinstance(value, np.ndarray) and value.shape == shape else value
+        for name, value in state.items()
+    }
 
 
 def _store(state: dict[str, Any], model: Any) -> dict[str, Any]:
