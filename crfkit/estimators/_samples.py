@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.estimators._labelings import labels_of_codes
-from crfkit.inference.base import of_labels
+from crfkit.inference.base import marginals
 from crfkit.structures import Structure
 
 # Counters of the random numbers of a sequence, of which each makes a few.
@@ -122,7 +122,7 @@ def _of_tokens(structure: Structure, potentials: Potentials) -> FloatArray:
 
     The probability of the likeliest label is taken as 1 less those of the others, which are exact.
     """
-    shares = of_labels(structure.posterior(potentials).marginals, potentials)
+    shares = marginals(structure, potentials)[0]
     shares[np.arange(len(shares)), shares.argmax(axis=1)] = 0.0
     rest = shares.sum(axis=1)
     found: FloatArray = entr(shares).sum(axis=1) - xlog1py(1.0 - rest, -rest)

@@ -50,14 +50,20 @@ def best_copies(scores: ChainScores, copies: LabelCopies) -> tuple[CodeArray, Fl
 
 def copied_chain(potentials: ChainPotentials, copies: LabelCopies) -> ChainPotentials:
     """Return the potentials of a dense chain over copies of its labels."""
-    starts, ends = _ends(potentials.offsets)
-    used, index = _used(potentials.transition_index)
-    unary = np.take(potentials.unary, copies.label, axis=1)  # in C order, as kernels write it
-    unary[starts] += _forbidding(copies.first)
-    unary[ends] += _forbidding(copies.last)
+    used, index = used_tables(potentials.transition_index)
+    unary = copied_unary(potentials.unary, potentials.offsets, copies)
     pair = potentials.pair[used[:, None, None], copies.label[:, None], copies.label]
     pair, _ = restricted_tables(pair, index, allowed_steps(copies))
     return potentials._replace(unary=unary, pair=pair, transition_index=index)
+
+
+def copied_unary(unary: FloatArray, offsets: IntArray, copies: LabelCopies) -> FloatArray:
+    """Return the scores of copies of labels at tokens."""
+    starts, ends = _ends(offsets)
+    scores = np.take(unary, copies.label, axis=1)  # in C order, as kernels write it
+    scores[starts] += _forbidding(copies.first)
+    scores[ends] += _forbidding(copies.last)
+    return scores
 
 
 def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> SegmentPotentials:
@@ -67,7 +73,7 @@ def copied_segments(potentials: SegmentPotentials, copies: LabelCopies) -> Segme
     unary = potentials.unary.reshape(-1, 4, size)[:, :, copies.label]
     unary[starts, 1] += _forbidding(copies.first)
     unary[ends, 2] += _forbidding(copies.last)
-    used, index = _used(potentials.transition_index)
+    used, index = used_tables(potentials.transition_index)
     tables = potentials.pair[:rows].reshape(-1, size, size)
     tables = tables[used[:, None, None], copies.label[:, None], copies.label]
     tables, _ = restricted_tables(tables, index, allowed_steps(copies))
@@ -84,7 +90,7 @@ def add_copies_of_chain(index: IdArray, copies: LabelCopies, found: Counts, out:
 
     `index` are its tables of transitions.
     """
-    (used, _), (present, begins) = _used(index), _runs(copies)
+    (used, _), (present, begins) = used_tables(index), runs_of_copies(copies)
     out.unary[...] = 0.0
     out.unary[:, present] = np.add.reduceat(found.unary, begins, axis=1)
     out.pair[used[:, None, None], present[:, None], present] += _of_pairs(found.pair, begins)
@@ -94,12 +100,12 @@ def add_copies_of_segments(
     potentials: SegmentPotentials, copies: LabelCopies, found: Counts, out: Counts
 ) -> None:
     """Write weights of the parts of segments over copies of labels as those of their parts."""
-    present, begins = _runs(copies)
+    present, begins = runs_of_copies(copies)
     count, size, rows = len(copies.label), potentials.n_labels, potentials.n_transitions
     unary = np.zeros((len(out.unary), 4, size))
     unary[:, :, present] = np.add.reduceat(found.unary.reshape(-1, 4, count), begins, axis=2)
     out.unary[...] = unary.reshape(-1, 4 * size)
-    used, _ = _used(potentials.transition_index)
+    used, _ = used_tables(potentials.transition_index)
     wide = len(used) * count
     tables = np.zeros((rows // size, size, size))
     steps = found.pair[:wide].reshape(-1, count, count)
@@ -108,7 +114,7 @@ def add_copies_of_segments(
     out.pair[rows:, present] += np.add.reduceat(found.pair[wide:], begins, axis=1)
 
 
-def _used(index: IdArray) -> tuple[IntArray, IdArray]:
+def used_tables(index: IdArray) -> tuple[IntArray, IdArray]:
     """Return the tables of transitions that tokens have, and which of these each has.
 
     A table over copies is large: no others are made.
@@ -126,7 +132,7 @@ def _of_pairs(tables: FloatArray, begins: IntArray) -> FloatArray:
     return added
 
 
-def _runs(copies: LabelCopies) -> tuple[IntArray, IntArray]:
+def runs_of_copies(copies: LabelCopies) -> tuple[IntArray, IntArray]:
     """Return the labels that have copies, rising, and the first copy of each."""
     begins = np.flatnonzero(np.diff(copies.label, prepend=-1))
     return copies.label[begins], begins

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials
 
 
@@ -83,6 +83,24 @@ def chain_lattice(potentials: ChainPotentials) -> Lattice:
         arcs.add(node[:, None], node + size, score, t, labels[:, None], labels)
     last = 1 + length * size
     arcs.add(last - size + labels, np.full(1, last), np.zeros(size))
+    return arcs.lattice(last + 1, size)
+
+
+def second_order_lattice(potentials: Potentials) -> Lattice:
+    """Return the graph of the only sequence: a node for each pair of labels of neighbors."""
+    (length, size), index = potentials.unary.shape, potentials.transition_index
+    arcs, labels = _Arcs(), np.arange(size)
+    groups = potentials.pair.reshape(-1, size + 1, size, size)
+    arcs.add(np.zeros(1, np.int64), 1 + labels, potentials.unary[0], 0, size, labels)
+    node = 1 + labels[None]  # those of the token before, by label two before and label before
+    for t in range(1, length):
+        tables = groups[index[t if len(index) > 1 else 0]]
+        score = (tables[:size] if t > 1 else tables[size:]) + potentials.unary[t]
+        pairs = node[-1, -1] + 1 + np.arange(size**2).reshape(size, size)
+        arcs.add(node[:, :, None], pairs, score, t, labels[:, None], labels)
+        node = pairs
+    last = int(node[-1, -1]) + 1
+    arcs.add(node.reshape(-1), np.full(1, last), np.zeros(node.size))
     return arcs.lattice(last + 1, size)
 
 

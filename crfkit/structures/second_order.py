@@ -6,9 +6,20 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    Counts,
+    FloatArray,
+    IdArray,
+    IntArray,
+    LabelReading,
+    Potentials,
+    ReadSpans,
+)
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainSums
+from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, find_live
 from crfkit.kernels.second_order.max import second_order_max
@@ -19,6 +30,7 @@ from crfkit.kernels.second_order.sum import (
     second_order_sum_log,
 )
 from crfkit.structures.base import Capability, Structure, longest, raise_if_dead
+from crfkit.structures.copies import allowed_steps, copied_unary, runs_of_copies, used_tables
 from crfkit.structures.k_best import (
     RankedCodes,
     empty_lists,
@@ -26,8 +38,12 @@ from crfkit.structures.k_best import (
     labelings_at_most,
     ranked,
 )
+from crfkit.structures.lattice import Lattice, second_order_lattice
 from crfkit.structures.potentials import ChainPotentials, restricted_tables
 from crfkit.structures.samples import as_uniforms
+
+# Scores of triples of copies of labels, which rules on whole sequences need: half a GB.
+MOST_CELLS = 1 << 26
 
 _ONE_GROUP = frozen(np.zeros(1, np.uint32))
 
@@ -75,13 +91,22 @@ class SecondOrderChain(Structure[SecondOrderPotentials]):
     equal paths, the one whose last label is lowest wins, then the one before, and so on, as in a
     chain.
 
+    The probability of a span is a sum over the labelings that have it, in time of all tokens of the
+    sequence. Rules about whole sequences make tables of triples of copies of labels.
+
     The scores of the states of one sequence, pairs of live labels of neighbors, are in memory: of
     `T` tokens of `K` live labels each, ``8 T K**2`` bytes.
     """
 
     potentials = SecondOrderPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.K_BEST, Capability.SAMPLE, Capability.ENTROPY}
+        {
+            Capability.K_BEST,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
+            Capability.SPANS,
+            Capability.COPIES,
+        }
     )
 
     def log_partition(
@@ -182,6 +207,74 @@ class SecondOrderChain(Structure[SecondOrderPotentials]):
         )  # fmt: skip
         raise_if_dead(potentials, status)
         return entropy
+
+    def span_probabilities(
+        self,
+        potentials: SecondOrderPotentials,
+        reading: LabelReading,
+        start: IntArray,
+        stop: IntArray,
+        type: IntArray,
+    ) -> FloatArray:
+        """Return the probability of each span, shape (n,), in time of a sum for each."""
+        from crfkit.structures.clamped_spans import clamped_span_probabilities
+
+        spans = ReadSpans(start, stop, type)
+        return clamped_span_probabilities(self, potentials, reading, spans)
+
+    def likely_spans(
+        self, potentials: SecondOrderPotentials, reading: LabelReading, threshold: float
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return the spans of at least some probability."""
+        from crfkit.structures.clamped_spans import likely_clamped_spans
+
+        return likely_clamped_spans(self, potentials, reading, threshold)
+
+    def with_copies(
+        self, potentials: SecondOrderPotentials, copies: LabelCopies
+    ) -> tuple[SecondOrderChain, SecondOrderPotentials]:
+        """Return the second-order chain over copies of labels, and its potentials."""
+        size, count = potentials.n_labels, len(copies.label)
+        used, index = used_tables(potentials.transition_index)
+        if len(used) * count**3 > MOST_CELLS:
+            raise ValueError(
+                f"the rules need {count} copies of {size} labels, and a second-order chain a score "
+                f"of each triple of them: {len(used) * count**3 / 2**27:.0f} GB. Leave rules out, "
+                "or use a chain of first order."
+            )
+        row = np.append(copies.label, size)[:, None, None]
+        groups = potentials.pair.reshape(-1, size + 1, size, size)[used]
+        pair = np.where(
+            allowed_steps(copies), groups[:, row, copies.label[:, None], copies.label], -np.inf
+        ).reshape(-1, count, count)
+        unary = copied_unary(potentials.unary, potentials.offsets, copies)
+        return self, potentials._replace(unary=unary, pair=pair, transition_index=index)
+
+    def add_copied_counts(
+        self, potentials: SecondOrderPotentials, copies: LabelCopies, found: Counts, out: Counts
+    ) -> None:
+        """Write weights of the parts of `with_copies` as those of labels and triples of them."""
+        size, count = potentials.n_labels, len(copies.label)
+        used, _ = used_tables(potentials.transition_index)
+        present, begins = runs_of_copies(copies)
+        out.unary[...] = 0.0
+        out.unary[:, present] = np.add.reduceat(found.unary, begins, axis=1)
+        tables = found.pair.reshape(-1, count + 1, count, count)
+        tables = np.add.reduceat(tables, np.append(begins, count), axis=1)
+        tables = np.add.reduceat(np.add.reduceat(tables, begins, axis=2), begins, axis=3)
+        row = np.append(present, size)[:, None, None]
+        groups = out.pair.reshape(-1, size + 1, size, size)
+        groups[used[:, None, None, None], row, present[:, None], present] += tables
+
+    def argmax_of_copies(
+        self, potentials: SecondOrderPotentials, copies: LabelCopies
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the best paths of copies of labels and their scores."""
+        return self.argmax(self.with_copies(potentials, copies)[1])
+
+    def lattice(self, potentials: SecondOrderPotentials) -> Lattice:
+        """Return the labelings of the only sequence as paths of a graph."""
+        return second_order_lattice(potentials)
 
 
 class _States:

@@ -256,7 +256,7 @@ def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
     return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
 
 
-def _under_rules(make: Callable[[int, float], Case], n_labels: int, scale: float) -> Case:
+def under_rules(make: Callable[[int, float], Case], n_labels: int, scale: float) -> Case:
     """A structure under rules that labelings of label 0 alone keep."""
     case, segments = make(n_labels, scale), isinstance(make(n_labels, scale).structure, SemiMarkov)
     target = target_of([*"abc"[:n_labels]], segments)
@@ -300,7 +300,7 @@ MAKERS: dict[str, Callable[[int, float], Case]] = {
     "segments with an offset": partial(_with_offset, True),
 }
 MAKERS |= {
-    f"{name} under rules": partial(_under_rules, MAKERS[name])
+    f"{name} under rules": partial(under_rules, MAKERS[name])
     for name in ("chain", "sparse chain", "segments with an offset")
 }
 CASES = {name: make(3, 1.0) for name, make in MAKERS.items()}

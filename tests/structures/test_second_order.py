@@ -13,7 +13,9 @@ from crfkit.structures import (
     NoPathError,
     SecondOrderChain,
     SecondOrderPotentials,
+    second_order,
 )
+from tests.contracts.structures import MAKERS, under_rules
 from tests.oracles import random_scores
 
 SIZES = [(1, 0.0), (3, 0.3), (9, 0.0), (9, 0.7)]  # labels, and how many of them are not live
@@ -128,3 +130,34 @@ def test_the_position_that_no_path_gets_past_is_named(position):
         with pytest.raises(NoPathError) as error:
             ask()
         assert (error.value.sequence, error.value.position) == (6, position)
+
+
+def test_labelings_under_rules_are_those_of_enumeration():
+    case = under_rules(MAKERS["second-order chain"], 3, 1.0)
+    for seed, own in ((0, False), (1, True), (2, False)):
+        potentials = case.potentials(seed, [3, 0, 1, 4], 0.3, own)
+        listed = case.finite(potentials)
+        chain, weight = case.structure, np.array([1.0, 2.0, -0.5, 3.0])
+        out, expected = chain.zeros(potentials), chain.zeros(potentials)
+        log_z = chain.log_partition(potentials, weight, out)
+        for each, total, factor in zip(listed, log_z, weight, strict=True):
+            shares = [np.exp(score - total) for _, score, _ in each]
+            assert sum(shares) == pytest.approx(1.0, rel=1e-12)
+            for (_, _, add), share in zip(each, shares, strict=True):
+                add(expected, factor * share)
+        np.testing.assert_allclose(out.unary, expected.unary, atol=1e-12)
+        np.testing.assert_allclose(out.pair, expected.pair, atol=1e-12)
+        codes, value = chain.argmax(potentials)
+        assert codes.tolist() == [code for each in listed for code in each[0][0]]
+        np.testing.assert_allclose(value, [each[0][1] for each in listed], atol=1e-12)
+        best = chain.k_best(potentials, 3)
+        scores = [score for each in listed for _, score, _ in each[:3]]
+        np.testing.assert_allclose(best.scores, scores, atol=1e-12)
+
+
+def test_rules_that_need_too_many_copies_are_refused(monkeypatch):
+    monkeypatch.setattr(second_order, "MOST_CELLS", 100)
+    case = under_rules(MAKERS["second-order chain"], 3, 1.0)
+    potentials = case.potentials(0, [3], 0.0, False)
+    with pytest.raises(ValueError, match="or use a chain of first order"):
+        case.structure.k_best(potentials, 2)
