@@ -69,7 +69,8 @@ class SymbolTables(NamedTuple):
         n_blocks, n_labels = self.floor.shape
         cells = self.block[self.row] * n_labels + self.labels
         counts = np.bincount(cells, minlength=n_blocks * n_labels).reshape(n_blocks, n_labels)
-        return np.diff(self.starts)[:, None] - counts
+        found: IntArray = np.diff(self.starts)[:, None] - counts
+        return found
 
     def totals(self) -> FloatArray:
         """Return the sum of the probabilities of each column and label, (C, K)."""
@@ -83,7 +84,7 @@ class SymbolTables(NamedTuple):
 
     def of_label(self, label: int, attributes: slice) -> FloatArray:
         """Return the log-probabilities of a run of attributes given a label."""
-        logs = self.floor[self.block[attributes], label]
+        logs: FloatArray = self.floor[self.block[attributes], label]
         entries = slice(self.ptr[attributes.start], self.ptr[attributes.stop])
         chosen = np.flatnonzero(self.labels[entries] == label)
         logs[self.row[entries][chosen] - attributes.start] = self.values[entries][chosen]
@@ -97,7 +98,7 @@ class SymbolTables(NamedTuple):
 
     def dense(self) -> FloatArray:
         """Return all log-probabilities, (D, K)."""
-        logs = self.floor[self.block]
+        logs: FloatArray = self.floor[self.block]
         logs[self.row, self.labels] = self.values
         return logs
 
@@ -191,8 +192,8 @@ class SymbolEmission(Emission, ABC):
         found, places = np.unique(entries, return_inverse=True)
         counts = np.zeros((len(found), shape[1]))
         ptr = data.indptr[tokens.start : tokens.stop + 1] - begin
-        places = places.astype(np.int32)
-        add_shares(frozen(ptr), frozen(places), 0, len(shares), frozen(shares), counts)
+        rows = frozen(ptr), frozen(places.astype(np.int32))
+        add_shares(*rows, 0, len(shares), frozen(shares), counts)
         ptr = np.zeros(shape[0] + 1, np.int64)
         ptr[found + 1] = shape[1]
         columns = np.tile(np.arange(shape[1], dtype=np.int32), len(found))
@@ -218,9 +219,12 @@ class SymbolEmission(Emission, ABC):
         self, tables: SymbolTables, data: PackedSequences, tokens: slice, out: FloatArray
     ) -> None:
         """Add the log-probability of the symbols of each token given each label."""
-        starts, _, *listed = map(frozen, tables)
+        listed = ListedLogs(
+            frozen(tables.starts), frozen(tables.ptr), frozen(tables.labels),
+            frozen(tables.values), frozen(tables.floor),
+        )  # fmt: skip
         rows = frozen(data.indptr), frozen(data.indices)
-        add_listed(*rows, tokens.start, tokens.stop, ListedLogs(starts, *listed), out)
+        add_listed(*rows, tokens.start, tokens.stop, listed, out)
 
     def draw(self, tables: SymbolTables, labels: CodeArray, random: Random, vectorizer: Any) -> Any:
         """Return tokens; without a vectorizer, rows of indicators, a matrix of shape (n, D)."""
