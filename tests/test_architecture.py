@@ -16,7 +16,7 @@ LEVELS = {
     "_version": 0, "_params": 0, "_types": 0, "_warnings": 0, "_lazy": 0,
     "_parallel": 0, "compiler": 0,
     "kernels": 1, "data": 1,
-    "structures": 2, "features": 2, "labels": 2,
+    "structures": 2, "features": 2, "labels": 2, "graphs": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
     "constraints": 3,
     "active_learning": 4, "objective": 4, "oracles": 4, "inference": 4, "io": 4,
