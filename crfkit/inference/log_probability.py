@@ -12,18 +12,23 @@ from crfkit.structures import NoPathError, Structure
 def log_probability(structure: Structure, potentials: Potentials, allowed: BoolArray) -> FloatArray:
     """Return the log-probability that all tokens have codes they may have, (N, C): shape (S,)."""
     log_z = expectations(structure, potentials)[1]
-    clamped, possible = potentials.clamp(allowed), np.ones(len(log_z), bool)
+    return log_sums(structure, potentials.clamp(allowed)) - log_z
+
+
+def log_sums(structure: Structure, potentials: Potentials) -> FloatArray:
+    """Return log Z of each sequence, shape (S,), ``-inf`` where it has no labeling."""
+    possible = np.ones(len(potentials.offsets) - 1, bool)
     try:
-        return expectations(structure, clamped)[1] - log_z
+        return expectations(structure, potentials)[1]
     except NoPathError as error:
         possible[np.array([error.sequence, *error.others]) - potentials.first] = False
-    rest = clamped.take(np.flatnonzero(possible))
+    rest = potentials.take(np.flatnonzero(possible))
     try:
-        shares = expectations(structure, rest)[1]
+        sums = expectations(structure, rest)[1]
     except NoPathError:  # one by one, so that none is summed again for each of the others
-        shares = np.array([_log_sum_or_none(structure, one) for one in rest.each()])
-    found = np.full(len(log_z), -np.inf)
-    found[possible] = shares - log_z[possible]
+        sums = np.array([_log_sum_or_none(structure, one) for one in rest.each()])
+    found = np.full(len(possible), -np.inf)
+    found[possible] = sums
     return found
 
 

@@ -149,13 +149,8 @@ def check_chain_model(model: Any) -> None:
     fitted = vars(model)
     if not {"coef_", "dual_coef_"} & fitted.keys():
         return
-    classes, n_features = model.classes_, model.n_features_in_
-    if type(n_features) is not int or type(classes) is not np.ndarray or classes.ndim != 1:
-        raise ValueError("n_features_in_ or classes_ is of the wrong type")
-    k = len(classes)
-    if not k or classes.dtype != object or len(set(classes.tolist())) != k:
-        raise ValueError("classes_ are no distinct labels")
-    _check_what_predicts(model, n_features)
+    check_what_predicts(model)
+    n_features, k = model.n_features_in_, len(model.classes_)
     if "coef_" not in fitted:  # a model with a kernel
         return
     has_segments = "length_scores_" in fitted
@@ -167,8 +162,13 @@ def check_chain_model(model: Any) -> None:
         _check_partial_state(model._partial_state, kind, fitted, k)
 
 
-def _check_what_predicts(model: Any, n_features: int) -> None:
-    """Check what is used beside weights: vocabulary, structure, decoder and threads."""
+def check_what_predicts(model: Any) -> None:
+    """Check what is used beside weights: labels, vocabulary, structure, decoder and threads."""
+    classes, n_features = model.classes_, model.n_features_in_
+    if type(n_features) is not int or type(classes) is not np.ndarray or classes.ndim != 1:
+        raise ValueError("n_features_in_ or classes_ is of the wrong type")
+    if not len(classes) or classes.dtype != object or len(set(classes.tolist())) != len(classes):
+        raise ValueError("classes_ are no distinct labels")
     vectorizer = getattr(model, "vectorizer_", None)
     if vectorizer is not None and (
         isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")

@@ -48,7 +48,7 @@ def pack_training(
 ) -> Packed:
     """Pack training features; where they need it, fit a clone of `features` or a vocabulary."""
     if features is not None:
-        return _pack_made(X, y, features)
+        return pack_made(X, y, features, pack_training)
     if isinstance(X, PackedSequences):
         return X, None
     matrices, sequences = _look_ahead(X)
@@ -57,7 +57,7 @@ def pack_training(
     return learn(sequences)
 
 
-def _pack_made(X: Any, y: Any, features: Any) -> Packed:
+def pack_made(X: Any, y: Any, features: Any, pack: Callable[[Any], Packed]) -> Packed:
     """Pack what a transformer makes of tokens; if that are dicts, learn their vocabulary too."""
     if isinstance(X, PackedSequences):
         raise ValueError(
@@ -65,7 +65,7 @@ def _pack_made(X: Any, y: Any, features: Any) -> Packed:
             "features=... makes them of, or set features=None."
         )
     features = clone(features)
-    data, vectorizer = pack_training(features.fit_transform(X, y))
+    data, vectorizer = pack(features.fit_transform(X, y))
     if vectorizer is None:
         return data, features
     return data, Pipeline([("features", features), ("vectorizer", vectorizer)])
@@ -279,8 +279,12 @@ def read_training(
     *,
     read: Callable[[Any, IntArray], Coded],
     pack: Callable[[Any, Any], Packed] = pack_training,
+    scales: bool = True,
 ) -> TrainingData:
-    """Read and check what `fit` was given; `read` turns labels and offsets into codes."""
+    """Read and check what `fit` was given; `read` turns labels and offsets into codes.
+
+    With `scales`, a feature that is far larger than others brings a warning.
+    """
     data, vectorizer = pack(X, y)
     coded = read(by_sequence(y, data.offsets), data.offsets)
     classes = coded.classes
@@ -293,7 +297,7 @@ def read_training(
     check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
     for kind, features in features_of(data).items():
-        if features is not None:
+        if features is not None and scales:
             warn_if_badly_scaled(features, "" if kind == TOKENS else f"of {kind} ")
     return TrainingData(data, vectorizer, classes, coded.targets, weight, coding=coded.coding)
 

@@ -61,7 +61,7 @@ def learn_batch(
         pack=partial(pack_training, features=problem.transformer)
         if schema is None
         else partial(_pack, fitted=fitted, schema=schema),
-        read=partial(TokenLabels().read, classes=_all_classes(classes, fitted)),
+        read=partial(TokenLabels().read, classes=all_classes(classes, fitted)),
     )
     model = problem.model(training)
     start, state = np.zeros(model.n_parameters), None
@@ -83,7 +83,7 @@ def learn_batch(
     }
 
 
-def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
+def all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
     """Return the labels of the model: those of the first call, or of the last fit."""
     known: ObjectArray | None = fitted.get("classes_")
     if classes is None:
