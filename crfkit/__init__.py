@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from crfkit.estimators import CRFClassifier as CRFClassifier
     from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators import EarlyStopping as EarlyStopping
+    from crfkit.estimators import HMMClassifier as HMMClassifier
     from crfkit.estimators import MaxMarginCRF as MaxMarginCRF
     from crfkit.estimators import MEMMClassifier as MEMMClassifier
     from crfkit.estimators import SegmentLimits as SegmentLimits
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from crfkit.persistence import save as save
 
 _ROOMS = frozenset(
-    "active_learning calibration compat constraints data datasets estimators features inference io "
-    "labels losses metrics model_selection objective persistence potentials solvers structures "
-    "testing".split()
+    "active_learning calibration compat constraints data datasets estimators features generative "
+    "inference io labels losses metrics model_selection objective persistence potentials solvers "
+    "structures testing".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(
@@ -49,8 +50,8 @@ __all__, _find, _names = lazy_names(
         "constraints": "Constraints",
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
-            "CRFClassifier CRFClassifierCV EarlyStopping MEMMClassifier MaxMarginCRF SegmentLimits "
-            "Segments SemiMarkovCRF StructuredPerceptron TokenClassifier"
+            "CRFClassifier CRFClassifierCV EarlyStopping HMMClassifier MEMMClassifier MaxMarginCRF "
+            "SegmentLimits Segments SemiMarkovCRF StructuredPerceptron TokenClassifier"
         ),
         "features": (
             "SegmentFeatures SequenceVectorizer TemplateFeatures TransitionFeatures TreeFeatures "

@@ -7,6 +7,7 @@ from crfkit._lazy import lazy_names
 if TYPE_CHECKING:
     from crfkit.estimators.crf import CRFClassifier as CRFClassifier
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
+    from crfkit.estimators.hmm import HMMClassifier as HMMClassifier
     from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
     from crfkit.estimators.memm import MEMMClassifier as MEMMClassifier
     from crfkit.estimators.perceptron import StructuredPerceptron as StructuredPerceptron
@@ -21,6 +22,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "crf": "CRFClassifier EarlyStopping",
         "cv": "CRFClassifierCV",
+        "hmm": "HMMClassifier",
         "max_margin": "MaxMarginCRF",
         "memm": "MEMMClassifier",
         "perceptron": "StructuredPerceptron",

@@ -7,6 +7,8 @@ maximization step of EM.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
@@ -112,6 +114,21 @@ def added(one: HiddenCounts, other: HiddenCounts) -> HiddenCounts:
         ours.start + theirs.start, ours.steps + theirs.steps, ours.end + theirs.end, triples
     )
     return HiddenCounts(steps, add_statistics(one.emission, other.emission))
+
+
+def check_counts(counts: Any, order: Any, size: int) -> None:
+    """Raise ValueError if counts, of a file, are not those of transitions of K labels."""
+    if type(order) is not int or type(counts) is not HiddenCounts:
+        raise ValueError("what was counted are no counts of some order")
+    steps = counts.steps
+    if type(steps) is not StepCounts or (steps.triples is None) != (order < 2):
+        raise ValueError(f"what was counted are no transitions of order {order}")
+    shapes = [(size,), (size, size), (size,), (size + 1, size, size)]
+    for part, shape in zip(steps, shapes, strict=True):
+        if part is not None and (
+            type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != shape
+        ):
+            raise ValueError(f"a part of what was counted is no array of shape {shape}")
 
 
 def _no_steps(size: int) -> tuple[FloatArray, FloatArray]:

@@ -7,6 +7,8 @@ from sklearn.preprocessing import FunctionTransformer
 import crfkit.constraints
 import crfkit.data
 import crfkit.features
+import crfkit.generative
+import crfkit.generative.emissions
 import crfkit.inference
 import crfkit.labels.costs
 import crfkit.losses
@@ -24,7 +26,8 @@ from crfkit.structures import Tree
 
 for _room in (
     crfkit.constraints, crfkit.data, crfkit.features, composition, symbols, tables, vocabulary,
-    crfkit.labels.costs, crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
+    crfkit.generative, crfkit.generative.emissions, crfkit.labels.costs, crfkit.losses,
+    crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
 for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree):

@@ -36,3 +36,4 @@ __all__, __getattr__, __dir__ = lazy_names(
         "symbols": "SymbolTables",
     },
 )
+__all__ += ["EMISSIONS"]

@@ -13,6 +13,7 @@ from crfkit._types import CodeArray, FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
+from crfkit.features.quadratic import QuadraticFeatures
 from crfkit.generative.base import Emission, LinearEmission, Statistics
 from crfkit.kernels.gaussian import NormalSums, NormalTables, normal_scores, normal_sums
 
@@ -91,7 +92,8 @@ class Gaussian(Emission):
     >>> import numpy as np
     >>> from crfkit.data import PackedSequences
     >>> from crfkit.generative.emissions.gaussian import Gaussian
-    >>> data = PackedSequences.from_matrices([[[0.0], [2.0]], [[9.0], [11.0]]])
+    >>> matrices = [np.array([[0.0], [2.0]]), np.array([[9.0], [11.0]])]
+    >>> data = PackedSequences.from_matrices(matrices)
     >>> normal = Gaussian(covariance="diag", prior=0)
     >>> counts = normal.count_labels(data, np.array([0, 0, 1, 1]), np.ones(4), 2)
     >>> normal.estimate(counts, data).mean.tolist()
@@ -261,15 +263,25 @@ class Gaussian(Emission):
         return found
 
     def linear(self, tables: GaussianTables) -> LinearEmission:
-        """Return the log densities as linear in the features: of tied covariances alone."""
-        if self.covariance != "tied":
-            raise ValueError(
-                f"log densities with covariance={self.covariance!r} are not linear in the "
-                "features: take covariance='tied'."
-            )
-        coef = np.linalg.solve(tables.covariance, tables.mean.T)
-        constant = -0.5 * np.einsum("kd,dk->k", tables.mean, coef)
-        return LinearEmission(sp.csr_array(coef), constant)
+        """Return the log densities as linear in the features, and in their products if not tied."""
+        mean = tables.mean
+        if self.covariance == "tied":  # what is quadratic is the same for all labels
+            coef: Any = np.linalg.solve(tables.covariance, mean.T)
+            shared: FloatArray = -0.5 * np.einsum("kd,dk->k", mean, coef)
+            return LinearEmission(sp.csr_array(coef), shared)
+        precision: Any = np.linalg.inv(full_covariances(tables, self.covariance))
+        rows, columns = np.triu_indices(mean.shape[1])
+        products = -precision[:, rows, columns]
+        products[:, rows == columns] *= 0.5
+        values = np.einsum("kde,ke->kd", precision, mean)
+        constant: FloatArray = 0.5 * (
+            np.linalg.slogdet(precision)[1]
+            - np.einsum("kd,kd->k", mean, values)
+            - mean.shape[1] * math.log(2.0 * math.pi)
+        )
+        features = QuadraticFeatures()
+        features.fit([np.zeros((0, mean.shape[1]))])
+        return LinearEmission(sp.csr_array(np.hstack([values, products]).T), constant, features)
 
     @property
     def _has_products(self) -> bool:
