@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from crfkit.data.labels import check_sample_weight, iterate_sequences, object_ar
 from crfkit.data.names import name_array
 from crfkit.data.targets import Targets, Weights
 from crfkit.data.validation import is_matrix
-from crfkit.features import SequenceVectorizer
+from crfkit.features import SequenceVectorizer, SymbolVectorizer
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
 from crfkit.generative.counting import added, check_counts, count_labeled, estimate
 from crfkit.generative.emissions import EMISSIONS
@@ -44,6 +43,8 @@ from crfkit.training.data import (
 )
 
 ORDERS = 0, 1, 2
+# Vectorizers that take new symbols, or attributes, after `fit`.
+_GROWING = (SequenceVectorizer, SymbolVectorizer)
 
 
 class Setup(NamedTuple):
@@ -302,7 +303,7 @@ def check_known(data: HiddenData) -> None:
 def _pack_more(X: Any, y: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packed:
     """Pack further training tokens; where there is a vocabulary, it grows."""
     vectorizer = fitted["vectorizer_"]
-    if isinstance(X, PackedSequences) or not isinstance(vectorizer, SequenceVectorizer):
+    if isinstance(X, PackedSequences) or not isinstance(vectorizer, _GROWING):
         data = pack_new(X, vectorizer, fitted["n_features_in_"])
         schema.check(Schema.of(data))
         return data, vectorizer
@@ -315,13 +316,13 @@ def _pack_more(X: Any, y: Any, *, fitted: Mapping[str, Any], schema: Schema) -> 
 
 def _columns(vectorizer: Any, training: TrainingData) -> IntArray:
     """Return where the attributes of a vectorizer are among those of one that has grown."""
-    data = training.data
-    if training.vectorizer is vectorizer:
-        return np.arange(data.n_features)
-    assert data.names is not None  # those of a vocabulary
-    places = {name: place for place, name in enumerate(name_array(data.names).tolist())}
-    names = vectorizer.get_feature_names_out().tolist()
-    return np.array([places[name] for name in names], np.int64)
+    larger = training.vectorizer
+    if larger is not vectorizer and isinstance(vectorizer, SymbolVectorizer):
+        found: IntArray = larger.columns_of(vectorizer)
+        return found
+    return np.arange(
+        training.data.n_features if larger is vectorizer else vectorizer.n_features_in_
+    )
 
 
 def check_hidden(model: Any) -> None:
@@ -341,19 +342,38 @@ def check_hidden(model: Any) -> None:
 
 def learned(estimator: Any, setup: Setup, data: HiddenData) -> dict[str, Any]:
     """Return the fitted attributes of a model whose labels are not all known: by EM."""
-    em = import_module("crfkit.generative.baum_welch")  # not needed where labels are known
+    from crfkit.generative.baum_welch import EMOptions, fit_em  # where labels are known, it is not
+
     training = data.training
     model = setup.model(data.emission, len(training.classes))
-    options = em.EMOptions(
+    options = EMOptions(
         estimator.max_iter, estimator.tol, estimator.n_init,
         check_random_state(estimator.random_state), setup.n_jobs, int(estimator.verbose),
     )  # fmt: skip
     targets = training.targets if data.is_labeled else None
     start = _last_fit(estimator, model, training) if estimator.warm_start else None
-    result = em.fit_em(model, setup.smoothing, training.data, targets, data.weight, start, options)
+    result = fit_em(model, setup.smoothing, training.data, targets, data.weight, start, options)
     return attributes(model, result.tables, result.counts, training) | {
         "log_likelihood_": result.log_likelihood, "n_iter_": result.n_iter,
         "converged_": result.converged, "training_log_": result.log,
+    }  # fmt: skip
+
+
+def given_model(
+    estimator: Any, classes: ObjectArray, tables: list[Any], emission: Any, vectorizer: Any
+) -> dict[str, Any]:
+    """Return fitted attributes, given tables of labels as `HiddenProbabilities` lists them."""
+    setup = Setup.of(estimator)
+    if setup.emissions == "auto":
+        raise ValueError(f"emissions='auto': say which emissions, of {sorted(EMISSIONS)}.")
+    family = setup.emissions
+    family = EMISSIONS[family]() if isinstance(family, str) else family
+    names = None if vectorizer is None else vectorizer.get_feature_names_out()
+    n_features = family.n_features(emission) if names is None else len(names)
+    given = zip(HiddenProbabilities.fitted_names, [*tables, emission, family], strict=True)
+    return dict(given) | {
+        "classes_": classes, "vectorizer_": vectorizer, "n_features_in_": n_features,
+        NAMES_OF[TOKENS]: names,
     }  # fmt: skip
 
 

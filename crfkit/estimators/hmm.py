@@ -22,6 +22,7 @@ from crfkit.estimators._hidden import (
     counted,
     counted_first,
     counted_on,
+    given_model,
     learned,
     read_data,
 )
@@ -79,7 +80,8 @@ default="additive"
     max_iter : int, default=100
         Iterations of EM at most.
     tol : float, default=1e-6
-        EM ends when an iteration adds less than this, for each token, to the objective.
+        EM ends when an iteration raises the log-likelihood, with that of priors, by less than this
+        share of it.
     n_init : int, default=1
         How many times EM starts, where no label is known; the best one is kept.
     warm_start : bool, default=False
@@ -322,13 +324,11 @@ default="additive"
         classes: Sequence[Hashable],
         start: ArrayLike,
         transitions: ArrayLike,
-        emissions: Any,
         emission: Any,
         *,
         end: ArrayLike | None = None,
         second_order: ArrayLike | None = None,
         vectorizer: Any = None,
-        n_features: int | None = None,
         **parameters: Any,
     ) -> Self:
         """Return a model with given probabilities, as if it had been fitted.
@@ -336,45 +336,44 @@ default="additive"
         Parameters
         ----------
         classes : sequence of K labels
-        start, transitions, end, second_order
-            As of the attributes ``start_probabilities_`` and so on.
-        emissions : Emission
-            The family of distributions.
+        start, transitions, end, second_order : array-like
+            As the attributes ``start_probabilities_`` and so on.
         emission : NamedTuple of arrays
-            Its tables, of all labels.
+            The tables of the family of distributions that the parameter `emissions` says, such as
+            ``GaussianTables`` and ``SymbolTables`` of :mod:`crfkit.generative.emissions`.
         vectorizer : fitted transformer, optional
             What makes the attributes of tokens; without it, X are matrices or PackedSequences.
-        n_features : int, optional
-            The number of attributes, where there is no vectorizer.
         **parameters
-            Further parameters of the estimator.
+            Parameters of the estimator; `emissions` is needed.
 
         Raises
         ------
         ValueError
             If these are no probabilities of these labels.
+
+        Examples
+        --------
+        >>> from crfkit import HMMClassifier
+        >>> from crfkit.features import SymbolVectorizer
+        >>> from crfkit.generative.emissions import SymbolTables
+        >>> symbols = SymbolVectorizer().fit([["clean", "shop", "walk"]])
+        >>> table = SymbolTables.from_probabilities(  # of each symbol, and of unknown ones
+        ...     [[0.5, 0.1], [0.4, 0.3], [0.1, 0.6], [0.0, 0.0]])
+        >>> hmm = HMMClassifier.from_probabilities(
+        ...     ["rainy", "sunny"], [0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], table,
+        ...     vectorizer=symbols, emissions="categorical")
+        >>> hmm.predict([["walk", "shop", "clean"]])
+        [['sunny', 'rainy', 'rainy']]
         """
-        labels = LabelStream([list(classes)])
-        arrays = [
+        labels = LabelStream([list(classes)]).index
+        tables = [
             None if part is None else np.array(part, np.float64)
             for part in (start, transitions, end, second_order)
         ]
-        names = None if vectorizer is None else vectorizer.get_feature_names_out()
-        if names is None and n_features is None:
-            raise ValueError("give a vectorizer, or n_features, the number of attributes.")
-        order = 1 if second_order is None else 2
-        model = cls(
-            order=order, emissions=emissions, stop=end is not None, n_states=len(labels.index),
-            **parameters,
-        )  # fmt: skip
-        model._set_fitted({
-            "classes_": object_array(labels.index), "start_probabilities_": arrays[0],
-            "transition_probabilities_": arrays[1], "end_probabilities_": arrays[2],
-            "second_order_probabilities_": arrays[3], "emission_": emission,
-            "emissions_": emissions, "vectorizer_": vectorizer,
-            "n_features_in_": n_features if names is None else len(names),
-            NAMES_OF[TOKENS]: names,
-        })  # fmt: skip
+        order = {"order": 1 if second_order is None else 2, "stop": end is not None}
+        model = cls(**order | parameters)
+        found = given_model(model, object_array(labels), tables, emission, vectorizer)
+        model._set_fitted(found)
         HiddenProbabilities().read(model)
         return model
 

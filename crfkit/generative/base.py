@@ -110,6 +110,10 @@ class Emission(BaseEstimator, ABC):  # type: ignore[misc]
         """Raise ValueError, naming sequence, position and feature, if data have no such tokens."""
 
     @abstractmethod
+    def n_features(self, tables: Tables) -> int:
+        """Return the number of features D that tables are of."""
+
+    @abstractmethod
     def check_tables(self, tables: Tables, n_labels: int, n_features: int) -> None:
         """Raise ValueError if tables, of a file or set by hand, are not of K labels and D features.
 

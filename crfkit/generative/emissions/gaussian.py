@@ -118,6 +118,10 @@ class Gaussian(Emission):
                 "matrices of shape (T, D), or choose other emissions."
             )
 
+    def n_features(self, tables: GaussianTables) -> int:
+        """Return the number of features that tables are of."""
+        return int(tables.mean.shape[1])
+
     def check_tables(self, tables: Any, n_labels: int, n_features: int) -> None:
         """Raise ValueError unless tables are means and covariances of K labels and D features."""
         if not isinstance(tables, GaussianTables):

@@ -135,6 +135,10 @@ class SymbolEmission(Emission, ABC):
                 "columns."
             )
 
+    def n_features(self, tables: SymbolTables) -> int:
+        """Return the number of attributes that tables are of."""
+        return len(tables.ptr) - 1
+
     def check_tables(self, tables: Any, n_labels: int, n_features: int) -> None:
         """Raise ValueError if tables are not of K labels and D attributes, or no distributions."""
         if type(tables) is not SymbolTables:
