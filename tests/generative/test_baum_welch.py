@@ -108,7 +108,7 @@ def enumerated(model, tables, data, targets, weight):
     return counts, triples, shares, value
 
 
-@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("stop", [False, True])
 @pytest.mark.parametrize("known", KNOWN)
 def test_expected_counts_against_enumeration(order, stop, known):
@@ -133,7 +133,7 @@ def test_expected_counts_against_enumeration(order, stop, known):
 
 @given(
     covariance=st.sampled_from(COVARIANCES), prior=st.sampled_from([0.1, 3.0]),
-    alpha=st.sampled_from([0.0, 0.3]), order=st.sampled_from([0, 1]), stop=st.booleans(),
+    alpha=st.sampled_from([0.0, 0.3]), order=st.sampled_from([0, 1, 2]), stop=st.booleans(),
     known=st.sampled_from(KNOWN), seed=st.integers(0, 99), n_labels=st.integers(1, 4),
 )  # fmt: skip
 @settings(max_examples=40)
