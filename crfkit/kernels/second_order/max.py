@@ -21,12 +21,12 @@ def best_states(scores: SecondOrderScores, live: LiveLabels, at: Step, best: Flo
     first_h, first_i, first_j = live.ptr[p - 2], live.ptr[p - 1], live.ptr[p]
     n_i, n_j = first_j - first_i, live.ptr[p + 1] - first_j
     whole = n_j == unary.shape[1]  # all labels live: in the order of the tables
-    for a in range(n_i):
-        i, row = label[first_i + a], new + a * n_j
-        for b in range(n_j):
-            best[row + b] = -math.inf
-        for c in range(first_i - first_h):
-            known, h = best[old + c * n_i + a], m + label[first_h + c]
+    for state in range(new, new + n_i * n_j):
+        best[state] = -math.inf
+    for c in range(first_i - first_h):  # in the order of the tables
+        h = m + label[first_h + c]
+        for a in range(n_i):
+            i, row, known = label[first_i + a], new + a * n_j, best[old + c * n_i + a]
             if known == -math.inf:
                 continue
             if whole:
@@ -37,8 +37,9 @@ def best_states(scores: SecondOrderScores, live: LiveLabels, at: Step, best: Flo
                 for b in range(n_j):
                     score = known + pair[h, i, label[first_j + b]]
                     best[row + b] = score if score > best[row + b] else best[row + b]
+    for a in range(n_i):
         for b in range(n_j):
-            best[row + b] += unary[t, label[first_j + b]]
+            best[new + a * n_j + b] += unary[t, label[first_j + b]]
 
 
 @part

@@ -105,12 +105,12 @@ def _forward_step(scores: SecondOrderScores, raised: SecondOrderExponentials, li
     n_i, n_j = first_j - first_i, ptr[p + 1] - first_j
     whole, factor, done = n_j == scores.unary.shape[1], raised.factor, raised.done
     pair_shift = raised.pair_shift[m // (scores.unary.shape[1] + 1)]
-    for a in range(n_i):
-        i, row = label[first_i + a], new + a * n_j
-        for b in range(n_j):
-            alpha[row + b] = 0.0
-        for c in range(first_i - first_h):
-            known, h = alpha[old + c * n_i + a] * scale, m + label[first_h + c]
+    for state in range(new, new + n_i * n_j):
+        alpha[state] = 0.0
+    for c in range(first_i - first_h):  # in the order of the tables
+        h = m + label[first_h + c]
+        for a in range(n_i):
+            i, row, known = label[first_i + a], new + a * n_j, alpha[old + c * n_i + a] * scale
             if known == 0.0:
                 continue
             if not done[h, i]:
