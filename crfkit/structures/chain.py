@@ -74,6 +74,7 @@ from crfkit.structures.potentials import (
     transposed,
 )
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
+from crfkit.structures.single_tokens import are_single, sum_single
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
@@ -146,6 +147,8 @@ class Chain(Structure[ChainPotentials]):
         weight, scores = frozen(weight), chain_arrays(potentials)
         if self.threads is not None and _is_long(scores):
             return sum_in_blocks(Chain(), potentials, weight, out, self.threads)
+        if len(weight) == len(scores.unary) and are_single(potentials):
+            return sum_single(potentials, weight, out.unary)
         factor, pair_shift = exp_pair(scores)
         count, flow = len(weight), np.zeros_like(factor)
         sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, UNDERFLOW))
