@@ -27,6 +27,7 @@ from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences, Soft
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,
+    MEMMClassifier,
     Segments,
     SemiMarkovCRF,
     StructuredPerceptron,
@@ -211,6 +212,12 @@ def _segments() -> None:
     _use_spread(segments, _words(X), y)
 
 
+def _local() -> None:
+    """Fit and predict labels given the label before."""
+    X, y = _data()
+    _use(MEMMClassifier(max_iter=2).fit(_words(X), y), _words(X), y)
+
+
 def _forms() -> None:
     """Fit and predict sparse and dense features, indicators and numbers, with weights."""
     X, y = _data()
@@ -320,6 +327,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "templates": _templates,
     "trees": _trees,
     "second_order": _second_order,
+    "local": _local,
 }
 
 

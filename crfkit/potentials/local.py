@@ -18,9 +18,15 @@ from crfkit._types import FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.topology import tokens_before
-from crfkit.kernels.chain.local import LocalExponentials, local_shift
+from crfkit.kernels.chain.local import (
+    ListedExponentials,
+    LocalExponentials,
+    local_shift,
+    local_shift_listed,
+)
 from crfkit.potentials.base import FeatureChoice, LabeledData, PotentialsModel
 from crfkit.potentials.chain_blocks import EndBlock, TransitionBlock
+from crfkit.potentials.choice import AnyInts
 from crfkit.potentials.linear import LinearChainModel, TokenWeights, WeightSpace
 from crfkit.structures.potentials import chain_arrays, exp_unary, transposed
 
@@ -58,30 +64,40 @@ class LocalModel(PotentialsModel):
             before = tokens_before(potentials.offsets)
         else:
             before = data.topology.take(np.arange(len(data))[chunk.sequences]).before
-        return normalized(potentials, before, self._table(potentials))
-
-    def _table(self, potentials: Potentials) -> FloatArray:
-        """Return the tables of all transitions, (M, K, K), where potentials may have a list."""
         if potentials.is_dense:
-            return potentials.pair
-        table = np.zeros((1, self.n_labels, self.n_labels))
-        table[0, self.inner.transition_from, self.inner.transition_to] = potentials.pair[0]
-        return table
+            return normalized(potentials, before)
+        return normalized_list(
+            potentials, before, self.inner.transition_from, self.inner.transition_to
+        )
 
 
-def normalized(potentials: Potentials, before: IntArray, pair: FloatArray) -> Potentials:
+def normalized(potentials: Potentials, before: IntArray) -> Potentials:
     """Return potentials with the scores of labels shifted: each label before leads to a softmax.
 
-    `before` is the token that the transition into each comes from, -1 for none, and `pair` the
-    tables of transitions, (M, K, K).
+    `before` is the token that the transition into each comes from, -1 for none.
     """
-    scores = chain_arrays(potentials)._replace(pair=frozen(pair))
+    scores, pair = chain_arrays(potentials), potentials.pair
     top = pair.max(axis=2, initial=-np.inf)
     top[top == -np.inf] = 0.0
     leaving = transposed(np.exp(pair - top[:, :, None]))
     exponentials = LocalExponentials(*exp_unary(scores), leaving, frozen(top))
     out = np.array(potentials.unary)
     local_shift(scores, exponentials, frozen(before), np.empty((1, pair.shape[1])), out)
+    return potentials.with_arrays(out, pair)
+
+
+def normalized_list(
+    potentials: Potentials, before: IntArray, source: AnyInts, target: AnyInts
+) -> Potentials:
+    """Return potentials whose transitions from `source` to `target`, (E,), alone have scores."""
+    value, out = potentials.pair[0], np.array(potentials.unary)
+    with np.errstate(over="ignore"):
+        gain = np.expm1(value)
+    ptr = np.searchsorted(source, np.arange(out.shape[1] + 1)).astype(np.int64)
+    exponentials = ListedExponentials(
+        *exp_unary(potentials), *map(frozen, (ptr, target.astype(np.int64), value, gain))
+    )
+    local_shift_listed(frozen(potentials.unary), exponentials, frozen(before), out)
     return potentials.with_arrays(out, potentials.pair)
 
 

@@ -14,11 +14,13 @@ from crfkit import (
     CRFClassifier,
     CRFClassifierCV,
     MaxMarginCRF,
+    MEMMClassifier,
     SegmentLimits,
     Segments,
     SemiMarkovCRF,
     SequenceVectorizer,
     StructuredPerceptron,
+    TokenClassifier,
 )
 from crfkit.constraints import (
     RULES,
@@ -113,7 +115,7 @@ def test_scheme_names_rules_and_lists_are_constraints():
     assert found == [TagScheme("IOB2"), Ends(), Steps(), TagScheme("IOBES"), TagScheme()]
     assert Constraints.of(Constraints("IOB2"), Constraints(Ends())) == [TagScheme("IOB2"), Ends()]
     for estimator in (CRFClassifier, SemiMarkovCRF, StructuredPerceptron, MaxMarginCRF,
-                      CRFClassifierCV):  # fmt: skip
+                      CRFClassifierCV, MEMMClassifier, TokenClassifier):  # fmt: skip
         with pytest.raises(TypeError, match="constraints=5 must be Constraints, a rule"):
             estimator(constraints=5).fit(X, TAGS)
         with pytest.raises(ValueError, match="unknown tag scheme 'IOB3'"):

@@ -9,7 +9,14 @@ from sklearn.model_selection import KFold
 import crfkit
 import crfkit.calibration  # registers what it fits
 import crfkit.compat.sklearn_crfsuite  # registers its estimator
-from crfkit import CRFClassifier, MaxMarginCRF, SemiMarkovCRF, StructuredPerceptron
+from crfkit import (
+    CRFClassifier,
+    MaxMarginCRF,
+    MEMMClassifier,
+    SemiMarkovCRF,
+    StructuredPerceptron,
+    TokenClassifier,
+)
 from crfkit.inference import DECODERS
 from crfkit.losses import LOSSES
 from crfkit.persistence import dumps, loads
@@ -73,6 +80,8 @@ CHOICES = {
     "perceptron": StructuredPerceptron(),
     "cross-validation": crfkit.CRFClassifierCV(c2s=[0.1, 1.0], cv=KFold(2)),
     "segments": SemiMarkovCRF(),
+    "labels before": MEMMClassifier(boundary_weights=True),
+    "single tokens": TokenClassifier(),
 }
 
 

@@ -12,11 +12,11 @@ from crfkit import UNLABELED, MEMMClassifier, PackedSequences, SoftLabels, Token
 from crfkit._parallel import SERIAL
 from crfkit.data import Forest
 from crfkit.data.topology import tokens_before
-from crfkit.potentials.local import normalized
-from crfkit.structures import TreePotentials
+from crfkit.potentials.local import normalized, normalized_list
+from crfkit.structures import Chain, NoPathError, TreePotentials
 from crfkit.training.fit import Fit
 from tests.contracts.structures import random_forest
-from tests.oracles import finite_difference, random_scores, table_of
+from tests.oracles import enumerated_sum, finite_difference, random_scores, table_of
 
 
 def step(potentials, t, before):
@@ -28,17 +28,26 @@ def step(potentials, t, before):
 @given(
     st.integers(0, 10**6), st.integers(1, 3), st.lists(st.integers(0, 4), min_size=1, max_size=3),
     st.sampled_from([0.1, 1.0, 30.0, 1e3]), st.sampled_from([0.0, 0.4]),
-    st.booleans(), st.booleans(),
+    st.booleans(), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_paths_have_the_product_of_local_probabilities(
-    seed, size, lengths, scale, forbidden, own, is_forest
+    seed, size, lengths, scale, forbidden, own, is_forest, is_listed
 ):
     found = random_scores(seed, lengths, size, forbidden=forbidden, shared_tables=own, scale=scale)
     before = tokens_before(found.offsets)
     if is_forest:
         forest = random_forest(np.random.default_rng(seed), lengths)
         found, before = TreePotentials(*found, *forest.arrays), forest.before
-    local = normalized(found, before, found.pair)
+    if is_listed:
+        source, target = np.nonzero(np.random.default_rng(seed).random((size, size)) < 0.6)
+        value = found.pair[:1, source, target]
+        local = normalized_list(found._replace(pair=value), before, source, target)
+        pair = np.zeros((1, size, size))
+        pair[0, source, target] = value
+        found = found._replace(pair=pair, transition_index=np.zeros(1, np.uint32))
+        local = local._replace(pair=pair, transition_index=found.transition_index)
+    else:
+        local = normalized(found, before)
     for begin, end in itertools.pairwise(found.offsets.tolist()):
         for path in itertools.product(range(size), repeat=end - begin):
             score, truth = 0.0, 0.0
@@ -49,6 +58,20 @@ def test_paths_have_the_product_of_local_probabilities(
                 dead = np.isneginf(ours).all()  # no label may follow
                 truth += -np.inf if dead else log_softmax(ours)[label]
             np.testing.assert_allclose(score, truth, rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_sums_of_single_tokens_are_those_of_short_sequences(scale):
+    found, weight = random_scores(3, [1] * 5, 3, forbidden=0.3, scale=scale), np.arange(5.0)
+    (log_z, truth), out = enumerated_sum(found, weight), Chain().zeros(found)
+    np.testing.assert_allclose(Chain().log_partition(found, weight, out), log_z, rtol=1e-14)
+    np.testing.assert_allclose(out.unary, truth.unary, atol=1e-14)
+    unary = found.unary.copy()
+    unary[[2, 4]] = -np.inf
+    dead = found._replace(unary=unary, first=10)
+    with pytest.raises(NoPathError, match="sequence 12: no path is left at position 0") as caught:
+        Chain().log_partition(dead, weight, out)
+    assert caught.value.others == (14,)
 
 
 LENGTHS = [3, 1, 2, 4]

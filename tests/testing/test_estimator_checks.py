@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from crfkit import CRFClassifier, SemiMarkovCRF
+from crfkit import CRFClassifier, MEMMClassifier, SemiMarkovCRF, TokenClassifier
 from crfkit.testing import check_estimator, estimator_checks, parametrize_with_checks, yield_checks
 from tests.testing.broken import MUTANTS, VoteClassifier
 
@@ -30,6 +30,16 @@ def test_crf_passes(estimator, check):
     [SemiMarkovCRF(), SemiMarkovCRF(max_length=3, outside="long", length="geometric", n_jobs=2)]
 )
 def test_a_model_of_segments_passes(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        MEMMClassifier(boundary_weights=True, all_possible_transitions=True, n_jobs=2),
+        TokenClassifier(c1=0.05, decoding="posterior"),
+    ]
+)
+def test_models_of_one_label_after_the_other_pass(estimator, check):
     check(estimator)
 
 
