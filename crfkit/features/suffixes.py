@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from typing import Any
+from itertools import compress, pairwise
+from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
@@ -17,6 +20,23 @@ from crfkit._types import IntArray
 UNKNOWN = "<unknown>"  # stands for all symbols that are not known, the last of each column
 CLASS = "<unknown "  # what the other classes of unknown symbols begin with
 _DIGITS = re.compile(r"\d")
+
+
+class SuffixTree(NamedTuple):
+    """Classes of words, each of which but the last is a part of another one."""
+
+    members: sp.csr_array  # (W, H) ones: which classes each word would be in, were it not known
+    leaf: IntArray  # (W,) the smallest of these
+    parent: IntArray  # (H,) the smallest class that each is a part of; -1 of `UNKNOWN`, the last
+
+    @property
+    def depth(self) -> IntArray:
+        """How many classes each is a part of, (H,)."""
+        depth, above = np.zeros(len(self.parent), np.int64), self.parent
+        while np.any(above >= 0):
+            depth += above >= 0
+            above = np.where(above >= 0, self.parent[above], -1)
+        return depth
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -61,7 +81,10 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         raise ValueError(f"column={self.column!r} of words is none of the columns {columns!r:.80}.")
 
     def chain(self, word: str) -> list[str]:
-        """Return the classes that a word may have, each more general than the one before."""
+        """Return the classes that a word may have, from the one that is preferred to `UNKNOWN`.
+
+        The last three are what it consists of, its case, and any word; the others are suffixes.
+        """
         case = "A" if word[:1].isupper() else "a"
         plain = _DIGITS.sub("0", word).lower()
         sizes = range(min(self.max_length, len(plain)), 0, -1)
@@ -83,6 +106,30 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         rare = compress(words, (counts <= self.max_count).tolist())
         found = Counter(name for word in rare for name in self.chain(word)[:-1])
         return sorted(name for name, count in found.items() if count > 1)
+
+    def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
+        """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""
+        number = {name: h for h, name in enumerate(classes)}
+        parent = np.full(len(classes), len(classes) - 1)
+        parent[-1] = -1
+        members, sizes, leaves = array("i"), array("i"), array("i")
+        for word in words:
+            *chain, shape, case, top = map(number.get, self.chain(word))
+            suffixes = [h for h in chain if h is not None]
+            above = [h for h in (case, top) if h is not None]
+            ends = [*suffixes, *above]
+            for smaller, larger in pairwise(ends):
+                parent[smaller] = larger
+            if shape is not None:
+                parent[shape] = above[0]
+                ends.append(shape)
+            leaves.append(suffixes[0] if suffixes else above[0] if shape is None else shape)
+            members.extend(ends)
+            sizes.append(len(ends))
+        ptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        rows = np.ones(len(members)), np.array(members), ptr
+        matrix = sp.csr_array(rows, shape=(len(words), len(classes)))
+        return SuffixTree(matrix, np.array(leaves, np.int64), parent)
 
     def find(self, word: Any, known: Container[str], is_first: bool = False) -> str:
         """Return the symbol that a word is read as that is not `known`, out of those that are."""

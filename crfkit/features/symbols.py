@@ -17,7 +17,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, SuffixClasses
+from crfkit.features.suffixes import CLASS, UNKNOWN, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -45,8 +45,14 @@ class SymbolNames(LazyNames):
         How many symbols of each are known.
     """
 
+    _tree: tuple[Any, SuffixTree] | None = None
+
     def __init__(self, columns: list[str], symbols: list[list[Symbol]], n_known: list[int]) -> None:
         self.columns, self.symbols, self.n_known = columns, symbols, n_known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the rest."""
+        return {name: getattr(self, name) for name in ("columns", "symbols", "n_known")}
 
     def __len__(self) -> int:
         return sum(map(len, self.symbols))
@@ -63,6 +69,14 @@ class SymbolNames(LazyNames):
     def classes(self, column: int) -> list[str]:
         """Return the classes of unknown symbols of a column, without the last one."""
         return self.symbols[column][self.n_known[column] : -1]
+
+    def suffix_tree(self, column: int, suffixes: SuffixClasses) -> SuffixTree:
+        """Return the classes of the words of a column; the last ones are remembered."""
+        key = column, suffixes.max_length
+        if self._tree is None or self._tree[0] != key:
+            classes = self.symbols[column][self.n_known[column] :]
+            self._tree = key, suffixes.tree(self.known(column), classes)
+        return self._tree[1]
 
     def leads(self) -> Iterator[str]:
         """Yield what the names of each column begin with."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crfkit.generative.emissions.gaussian import GaussianTables as GaussianTables
     from crfkit.generative.emissions.gaussian import Moments as Moments
     from crfkit.generative.emissions.symbols import SymbolTables as SymbolTables
+    from crfkit.generative.emissions.words import Words as Words
 
 #: Emissions by name.
 EMISSIONS = LazyClasses(
@@ -23,6 +24,7 @@ EMISSIONS = LazyClasses(
         "categorical": "Categorical",
         "gaussian": "Gaussian",
         "multinomial": "Multinomial",
+        "words": "Words",
     },
     __name__,
 )
@@ -34,6 +36,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "counts": "Bernoulli BernoulliTables Multinomial MultinomialTables",
         "gaussian": "Gaussian GaussianTables Moments",
         "symbols": "SymbolTables",
+        "words": "Words",
     },
 )
 __all__ += ["EMISSIONS"]

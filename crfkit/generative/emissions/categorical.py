@@ -57,7 +57,7 @@ class Categorical(SymbolEmission):
 
     Parameters
     ----------
-    alpha : float, default=0.01
+    alpha : float, default=0.1
         What is added to each count; 0 is maximum likelihood, which gives unknown symbols the
         probability 0.
     columns, min_freq
@@ -75,7 +75,7 @@ class Categorical(SymbolEmission):
     recognition. Proceedings of the IEEE 77 (1989).
     """
 
-    alpha: float = 0.01
+    alpha: float = 0.1
     columns: list[str] | None = None
     min_freq: int = 0
 

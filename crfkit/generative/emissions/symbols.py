@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +54,20 @@ class SymbolTables(NamedTuple):
         floor = np.full((len(cuts) - 1, n_labels), -np.inf)
         column = np.arange(len(cuts) - 1)
         return cls(cuts.astype(np.int64), column, ptr, labels, logs.reshape(-1), floor)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SymbolTables]) -> Self:
+        """Return the tables of several parts, each of one column, one after the other."""
+        sizes = [len(part.ptr) - 1 for part in parts]
+        entries = [len(part.labels) for part in parts]
+        starts = [p.starts[:-1] + n for p, n in zip(parts, np.cumsum([0, *sizes]), strict=False)]
+        ptrs = [p.ptr[:-1] + n for p, n in zip(parts, np.cumsum([0, *entries]), strict=False)]
+        return cls(
+            np.concatenate([*starts, [sum(sizes)]]),
+            np.repeat(np.arange(len(parts)), [len(part.column) for part in parts]),
+            np.concatenate([*ptrs, [sum(entries)]]),
+            *(np.concatenate([part[n] for part in parts]) for n in range(3, 6)),
+        )
 
     @property
     def block(self) -> IntArray:
