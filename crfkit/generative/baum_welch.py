@@ -12,26 +12,46 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
-from crfkit._types import BoolArray, FloatArray, IntArray, IterationRecord, Potentials, Random
+from crfkit._parallel import LONG_TOKENS, Chunk, ThreadMap, is_long, with_threads
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IntArray,
+    IterationRecord,
+    Potentials,
+    Random,
+)
 from crfkit._warnings import warn_user
+from crfkit.compiler.simd import WIDTH
 from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.generative.base import HiddenCounts, HiddenTables, Smoothing
 from crfkit.generative.counting import added, count_labeled, estimate, expected_steps, log_prior
+from crfkit.generative.distinct import (
+    REPEATED,
+    DistinctTokens,
+    SymbolCounts,
+    SymbolSum,
+    add_symbol_counts,
+)
 from crfkit.generative.em_starts import start_from, start_of_nothing
-from crfkit.generative.model import HiddenMarkovModel
+from crfkit.generative.model import BoundTables, HiddenMarkovModel
 from crfkit.structures import Structure
 from crfkit.structures.base import NoPathError
 
 # Chunks whose counts are held before they are added up, in their order.
 HELD = 32
+# Chunks may be so many times larger than others, to have eight sequences.
+MOST_TIMES = 4
+
+Answer = TypeVar("Answer")
 
 
 class EMOptions(NamedTuple):
@@ -108,8 +128,9 @@ def fit_em(
         if not observed.hides:
             return _counted(observed, smoothing)
         check_maximizers(model, smoothing)
-        if start is not None or observed.says_something:
+        if start is not None or observed.targets is not None:
             if start is None:
+                assert observed.targets is not None
                 start = start_from(model, smoothing, data, observed.targets, weight, random)
             result = _Climb(observed, smoothing, options).run(start)
         else:
@@ -150,82 +171,109 @@ class Observed:
     ) -> None:
         self.model, self.threads = model, threads
         self.structure: Structure = with_threads(model.structure, threads)
-        if targets is None:
-            nothing = np.broadcast_to(
-                np.ones(model.n_labels, bool), (data.n_tokens, model.n_labels)
-            )
-            targets = Targets(np.zeros(data.n_tokens, np.int32), nothing)
+        if targets is not None and targets.soft is None and not targets.known.any():
+            targets = None
         self.data, self.targets = data, targets
         whole, counts = _are_whole(targets, data.offsets), weight > 0.0
         self.hidden = _Part(data, targets, weight, np.flatnonzero(~whole & counts))
         self.known = _Part(data, targets, weight, np.flatnonzero(whole & counts))
         self.known_counts: HiddenCounts | None = None
         if len(self.known.sequences):
-            part = self.known
-            self.known_counts = count_labeled(model, part.data, part.targets.states, part.weight)
+            part, codes = self.known, self.known.states
+            self.known_counts = count_labeled(model, part.data, codes, part.weight)
+        self.distinct: DistinctTokens | None = None
+        if self.hides:
+            most, hidden = model.chunk_tokens // REPEATED, self.hidden
+            self.distinct = DistinctTokens.of(hidden.data, hidden.targets, model.n_labels, most)
 
     @property
     def hides(self) -> bool:
         """Whether some label is not known."""
         return bool(len(self.hidden.sequences))
 
-    @property
-    def says_something(self) -> bool:
-        """Whether something is known of some label."""
-        return self.targets.soft is not None or bool(self.targets.known.any())
-
     def expect(self, tables: HiddenTables) -> Expected:
         """Return the expected counts of all data, and their log-likelihood."""
         bound = self.model.bind(tables)
         found = Expected(self.known_counts, 0.0)
-        parts = [
-            (self.known, lambda chunk: self._score(bound, chunk)),
-            (self.hidden, lambda chunk: self._expect(bound, chunk)),
-        ]
-        for part, work in parts:
-            for each in part.answers(work, self.model.chunk_tokens, self.threads):
-                found = _both(found, each)
+        size, threads = self.model.chunk_tokens, self.threads
+        for value in self.known.answers(lambda chunk: self._score(bound, chunk), size, threads):
+            found = _both(found, Expected(None, value))
+        if self.distinct is not None:
+            return _both(found, self._expect_distinct(bound, self.distinct))
+        for each in self.hidden.answers(lambda chunk: self._expect(bound, chunk), size, threads):
+            found = _both(found, each)
         return found
 
-    def _score(self, bound: object, chunk: Chunk) -> Expected:
+    def _score(self, bound: BoundTables, chunk: Chunk) -> float:
         """Return the log-likelihood of the tokens and labels of a chunk."""
         part = self.known
         potentials = self.model.scores(bound, part.data, chunk, self.threads)
-        values = self.structure.score(potentials, part.targets.states[chunk.tokens])
-        return Expected(None, float(part.weight[chunk.sequences] @ values))
+        values = self.structure.score(potentials, part.states[chunk.tokens])
+        return float(part.weight[chunk.sequences] @ values)
 
-    def _expect(self, bound: object, chunk: Chunk) -> Expected:
+    def _expect(self, bound: BoundTables, chunk: Chunk) -> Expected:
         """Return the expected counts of a chunk, and the log-likelihood of what is known of it."""
         part, model = self.hidden, self.model
         potentials = model.scores(bound, part.data, chunk, self.threads)
-        _add_evidence(potentials, part.targets.take(chunk.tokens))
+        if part.targets is not None:
+            _add_evidence(potentials, part.targets.take(chunk.tokens))
         counts, weight = self.structure.zeros(potentials), part.weight[chunk.sequences]
-        try:
-            log_z = self.structure.log_partition(potentials, weight, counts)
-        except NoPathError as error:
-            raise NoPathError(int(part.sequences[error.sequence]), error.position) from None
+        log_z = self.structure.log_partition(potentials, weight, counts)
         steps = expected_steps(model, potentials, counts)
         emission = model.emission.count(part.data, chunk.tokens, counts.unary)
         return Expected(HiddenCounts(steps, emission), float(weight @ log_z))
+
+    def _expect_distinct(self, bound: BoundTables, distinct: DistinctTokens) -> Expected:
+        """Return the same of all, where few tokens differ."""
+        part, scores = self.hidden, distinct.scores(self.model, bound)
+        summed = SymbolSum(self.model, self.structure, bound, scores, distinct.which)
+
+        def work(chunk: Chunk) -> SymbolCounts:
+            return summed.expect(chunk, part.weight[chunk.sequences])
+
+        each = part.answers(work, self.model.chunk_tokens, self.threads)
+        steps, shares, value = reduce(add_symbol_counts, each)
+        emission = self.model.emission.count(distinct.data, slice(0, len(shares)), shares)
+        return Expected(HiddenCounts(steps, emission), value)
 
 
 class _Part:
     """Some of the sequences."""
 
     def __init__(
-        self, data: PackedSequences, targets: Targets, weight: FloatArray, sequences: IntArray
+        self,
+        data: PackedSequences,
+        targets: Targets | None,
+        weight: FloatArray,
+        sequences: IntArray,
     ) -> None:
         self.sequences, self.weight = sequences, weight[sequences]
         self.data, self.targets = data, targets
         if len(sequences) < len(data):
             tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
-            self.data, self.targets = data[sequences], targets.take(tokens)
+            self.data, self.targets = data[sequences], None
+            if targets is not None:
+                self.targets = targets.take(tokens)
+
+    @property
+    def states(self) -> CodeArray:
+        """The label of each token, where these are known."""
+        assert self.targets is not None
+        return self.targets.states
 
     def answers(
-        self, work: Callable[[Chunk], Expected], size: int, threads: ThreadMap
-    ) -> Iterator[Expected]:
+        self, work: Callable[[Chunk], Answer], size: int, threads: ThreadMap
+    ) -> Iterator[Answer]:
         """Yield what chunks say, in an order that does not depend on the number of threads."""
-        chunks = make_chunks(self.data.offsets, size)
+        try:
+            yield from self._answers(work, size, threads)
+        except NoPathError as error:
+            raise NoPathError(int(self.sequences[error.sequence]), error.position) from None
+
+    def _answers(
+        self, work: Callable[[Chunk], Answer], size: int, threads: ThreadMap
+    ) -> Iterator[Answer]:
+        chunks = even_chunks(self.data.offsets, size)
         short = [chunk for chunk in chunks if not is_long(chunk)]
         for first in range(0, len(short), HELD):
             yield from threads(work, short[first : first + HELD])
@@ -338,12 +386,34 @@ def _counted(observed: Observed, smoothing: Smoothing) -> EMResult:
     return EMResult(tables, counts, value, 0, True, [], "all labels are known")
 
 
-def _are_whole(targets: Targets, offsets: IntArray) -> BoolArray:
+def _are_whole(targets: Targets | None, offsets: IntArray) -> BoolArray:
     """Return which sequences have labels that are all known, (S,)."""
+    if targets is None:
+        return np.zeros(len(offsets) - 1, bool)
     single = targets.single if targets.soft is None else targets.soft.max(axis=1) >= 1.0
     missing: IntArray = np.concatenate([[0], np.cumsum(~single)])[offsets]
     whole: BoolArray = np.diff(missing) == 0
     return whole
+
+
+def even_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
+    """Cut sequences into chunks of about so many tokens.
+
+    They have eight sequences, or several times eight, which are summed side by side; those of long
+    ones have fewer.
+    """
+    limit = min(tokens, LONG_TOKENS // MOST_TIMES)
+    chunks, first, count = [], 0, len(offsets) - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + limit, side="right")) - 1
+        if last - first >= WIDTH:
+            last -= (last - first) % WIDTH if last < count else 0
+        elif offsets[min(first + WIDTH, count)] - offsets[first] <= MOST_TIMES * limit:
+            last = min(first + WIDTH, count)
+        last = max(last, first + 1)
+        chunks.append(Chunk(first, offsets[first : last + 1]))
+        first = last
+    return chunks
 
 
 def _add_evidence(potentials: Potentials, targets: Targets) -> None:
@@ -351,7 +421,7 @@ def _add_evidence(potentials: Potentials, targets: Targets) -> None:
     if targets.soft is not None:
         with np.errstate(divide="ignore"):
             potentials.unary[...] += np.log(targets.soft)
-    elif targets.allowed is not None and not targets.allowed.all():
+    elif targets.allowed is not None:
         potentials.unary[~targets.allowed] = -np.inf
 
 

@@ -12,6 +12,7 @@ from crfkit._types import (
     CodeArray,
     Counts,
     FloatArray,
+    IdArray,
     IntArray,
     LabelReading,
     ReadSpans,
@@ -152,8 +153,9 @@ class Chain(Structure[ChainPotentials]):
         factor, pair_shift = exp_pair(scores)
         count, flow = len(weight), np.zeros_like(factor)
         sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, UNDERFLOW))
-        if self.threads is not None and count and are_interleaved(scores, factor):
-            lanes_sum(scores, lane_tables(factor, pair_shift), weight, lane_rooms(scores), sums)
+        if self.threads is not None and count and are_interleaved(scores.transition_index, factor):
+            rooms = lane_rooms(scores.offsets, scores.unary.shape[1])
+            lanes_sum(scores, lane_tables(factor, pair_shift), weight, rooms, sums)
         left = np.flatnonzero(sums.status != OK)
         if len(left):  # by length, because neighbors are summed together
             left = left[np.argsort(np.diff(scores.offsets)[left], kind="stable")]
@@ -432,11 +434,11 @@ def chain_workspace(potentials: ChainPotentials) -> ChainWorkspace:
     return ChainWorkspace(np.empty(length), np.empty((1, size)), alpha, message)
 
 
-def are_interleaved(scores: ChainScores, factor: FloatArray) -> bool:
+def are_interleaved(index: IdArray, factor: FloatArray) -> bool:
     """Whether all share a table that is not too large, and transitions have some probability."""
-    size = scores.unary.shape[1]
+    size = factor.shape[2]
     fits = size <= MAX_LABELS or (size <= MOST_LABELS and -size % WIDTH >= EMPTY)
-    return fits and len(scores.transition_index) == 1 and float(factor.min()) >= TINY
+    return fits and len(index) == 1 and float(factor.min()) >= TINY
 
 
 def lane_tables(factor: FloatArray, shift: FloatArray) -> LaneTables:
@@ -448,13 +450,12 @@ def lane_tables(factor: FloatArray, shift: FloatArray) -> LaneTables:
     return LaneTables(frozen(forward), frozen(backward), shift)
 
 
-def lane_rooms(scores: ChainScores) -> LaneRooms:
-    """Return the workspace of the kernel ``lanes_sum``."""
-    tokens, size = scores.unary.shape
-    longest = int(np.diff(scores.offsets).max())
+def lane_rooms(offsets: IntArray, size: int) -> LaneRooms:
+    """Return the workspace of the kernel ``lanes_sum`` for sequences of so many labels."""
+    tokens, longest = int(offsets[-1]), int(np.diff(offsets).max())
     steps = WIDTH * min(longest, (tokens + LACKING) // FILLED)
     places = -(-size // TILE) * TILE
     step, cells = WIDTH * places, steps * places
-    order, lanes = np.empty(len(scores.offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
+    order, lanes = np.empty(len(offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
     sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH]
     return LaneRooms(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))

@@ -54,7 +54,7 @@ class ChainPosterior(SummedPosterior):
         if self._threads and len(status) == 1 and len(unary) > LONG_TOKENS:
             _carry_halves(forward, backward, len(unary), self._threads)
         else:
-            if self._threads and len(status) and are_interleaved(scores, factor):
+            if self._threads and len(status) and are_interleaved(scores.transition_index, factor):
                 tables = lane_tables(factor, pair_shift)
                 lanes_pull_back(given, tables, scores.offsets, _slope_lanes(scores), sums)
             forward.carry(scores.offsets)

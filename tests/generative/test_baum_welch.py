@@ -14,12 +14,21 @@ from crfkit.data import PackedSequences
 from crfkit.data.targets import Targets
 from crfkit.generative.base import HiddenTables, StepTables
 from crfkit.generative.baum_welch import EMOptions, Observed, fit_em
-from crfkit.generative.emissions.gaussian import COVARIANCES, Gaussian, GaussianTables
+from crfkit.generative.emissions import Categorical, Gaussian, SymbolTables
+from crfkit.generative.emissions.gaussian import COVARIANCES
 from crfkit.generative.model import HiddenMarkovModel
 from crfkit.generative.smoothing import Additive, WittenBell
 from crfkit.structures.base import NoPathError
 
 NEVER = -1.0  # a tolerance that ends no fit
+
+
+def words(lengths, seed=0, columns=1, n_symbols=5):
+    """Return sequences of symbols, in one column or several, as indicators."""
+    random = np.random.RandomState(seed)
+    chosen = random.randint(0, n_symbols, (sum(lengths), columns))
+    X = np.split(chosen, np.cumsum(lengths)[:-1])
+    return Categorical().vectorizer().fit_transform(X)
 
 
 def clouds(lengths, n_labels, seed=0, n_features=2):
@@ -60,7 +69,7 @@ def fitted(model, smoothing, data, targets, weight=None, start=None, **options):
         return fit_em(model, smoothing, data, targets, weight, start, EMOptions(**options))
 
 
-def random_tables(model, n_features, seed=0):
+def random_tables(model, data, seed=0):
     random, size = np.random.RandomState(seed), model.n_labels
     end = random.uniform(0.1, 0.5, size) * model.stop
     start, rest = random.dirichlet(np.ones(size)), (1.0 - end)[:, None]
@@ -68,9 +77,7 @@ def random_tables(model, n_features, seed=0):
     triples = random.dirichlet(np.ones(size), (size + 1, size)) * rest if model.order == 2 else None
     if model.order == 0:
         steps = np.tile(start, (size, 1))
-    emission = GaussianTables(
-        random.standard_normal((size, n_features)), random.uniform(0.5, 2.0, (size, n_features))
-    )
+    emission = model.emission.initial(data, size, random)
     return HiddenTables(StepTables(start, steps, end if model.stop else None, triples), emission)
 
 
@@ -108,38 +115,84 @@ def enumerated(model, tables, data, targets, weight):
     return counts, triples, shares, value
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("stop", [False, True])
-@pytest.mark.parametrize("known", KNOWN)
-def test_expected_counts_against_enumeration(order, stop, known):
-    data, weight = clouds([4, 1, 3, 5, 2], 3), np.array([1.0, 2.0, 0.5, 1.0, 0.0])
-    model = HiddenMarkovModel(Gaussian("diag", 0.0), 3, order, stop)
-    tables, targets = random_tables(model, 2), some_known(15, 3, known)
+def check_expected(model, data, known):
+    """Compare what is expected of five sequences, the last of weight 0, with all labelings."""
+    weight = np.array([1.0, 2.0, 0.5, 1.0, 0.0])
+    tables, targets = random_tables(model, data), some_known(data.n_tokens, model.n_labels, known)
     counts, triples, shares, value = enumerated(model, tables, data, targets, weight)
     found = Observed(model, data, targets, weight, SERIAL).expect(tables)
     assert found.log_likelihood == pytest.approx(value, rel=1e-12)
-    (moments,), steps = found.counts.emission, found.counts.steps
-    (expected,) = model.emission.count(data, slice(0, 15), shares)
-    for ours, theirs in zip(moments, expected, strict=True):
+    steps = found.counts.steps
+    expected = model.emission.count(data, slice(0, data.n_tokens), shares)
+    for ours, theirs in zip(flat(found.counts.emission), flat(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
-    if order == 0:
+    if model.order == 0:
         np.testing.assert_allclose(steps.start, shares.sum(axis=0), rtol=1e-12)
         return
     for ours, theirs in zip(steps[:3], counts, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-14)
-    if order == 2:
+    if model.order == 2:
         np.testing.assert_allclose(steps.triples, triples, rtol=1e-11, atol=1e-14)
 
 
+def flat(statistics):
+    """The arrays of statistics."""
+    for item in statistics:
+        if isinstance(item, tuple):
+            yield from item
+        else:
+            yield item.toarray() if hasattr(item, "toarray") else item
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("known", KNOWN)
+def test_expected_counts_against_enumeration(order, stop, known):
+    lengths = [4, 1, 3, 5, 2]
+    for emission, data in (
+        (Gaussian("diag", 1.0), clouds(lengths, 3)),
+        (Categorical(), words(lengths, n_symbols=2)),
+        (Categorical(), words(lengths, columns=2, n_symbols=2)),
+    ):
+        check_expected(HiddenMarkovModel(emission, 3, order, stop), data, known)
+
+
+@pytest.mark.parametrize("known", ["nothing", "some", "sets"])
+@pytest.mark.parametrize("n_labels", [2, 4, 9])
+def test_few_different_tokens_are_summed_as_others(known, n_labels):
+    """Also where some sequences are left to other kernels, and where all are."""
+    data = words([7, 0, 300, 1, 2, 40, 9, 3] * 4, n_symbols=3)
+    weight = np.linspace(0.0, 2.0, len(data))
+    targets = some_known(data.n_tokens, n_labels, known, seed=2)
+    model = HiddenMarkovModel(Categorical(), n_labels)
+    for kept in (True, False) if known == "nothing" else (True,):
+        tables = random_tables(model, data)
+        tables.steps.steps[0, -1] *= kept  # without it, all sequences are left to others
+        observed = Observed(model, data, targets, weight, SERIAL)
+        assert observed.distinct is not None
+        found = observed.expect(tables)
+        observed.distinct = None
+        general = observed.expect(tables)
+        assert found.log_likelihood == pytest.approx(general.log_likelihood, rel=1e-13)
+        for ours, theirs in zip(found.counts.steps[:3], general.counts.steps[:3], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
+        for ours, theirs in zip(*map(flat, (found.counts[1], general.counts[1])), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+
+
+FAMILIES = [*(Gaussian(covariance) for covariance in COVARIANCES), Categorical(alpha=0.5)]
+
+
 @given(
-    covariance=st.sampled_from(COVARIANCES), prior=st.sampled_from([0.1, 3.0]),
-    alpha=st.sampled_from([0.0, 0.3]), order=st.sampled_from([0, 1, 2]), stop=st.booleans(),
-    known=st.sampled_from(KNOWN), seed=st.integers(0, 99), n_labels=st.integers(1, 4),
+    emission=st.sampled_from(FAMILIES), alpha=st.sampled_from([0.0, 0.3]),
+    order=st.sampled_from([0, 1, 2]), stop=st.booleans(), known=st.sampled_from(KNOWN),
+    seed=st.integers(0, 99), n_labels=st.integers(1, 4),
 )  # fmt: skip
 @settings(max_examples=40)
-def test_the_objective_never_falls(covariance, prior, alpha, order, stop, known, seed, n_labels):
-    data = clouds([9, 1, 2, 12, 6], 2, seed)
-    model = HiddenMarkovModel(Gaussian(covariance, prior), n_labels, order, stop)
+def test_the_objective_never_falls(emission, alpha, order, stop, known, seed, n_labels):
+    lengths = [9, 1, 2, 12, 6]
+    data = words(lengths, seed, 2) if emission is FAMILIES[-1] else clouds(lengths, 2, seed)
+    model = HiddenMarkovModel(emission, n_labels, order, stop)
     targets = some_known(30, n_labels, known, seed)
     found = fitted(model, Additive(alpha=alpha), data, targets, max_iter=12)
     values = np.array([record.value for record in found.log])
@@ -196,6 +249,30 @@ def test_normal_emissions_against_hmmlearn(covariance):
         fresh = peer()
         for name in ("startprob_", "transmat_", "means_", "_covars_"):
             setattr(other, name, getattr(fresh, name))
+
+
+def test_symbols_against_hmmlearn():
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    data, model = words([60, 1, 40, 25]), HiddenMarkovModel(Categorical(alpha=0.0), 3, 1, False)
+    start, transitions = np.array([0.5, 0.3, 0.2]), np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    given = np.random.RandomState(1).dirichlet(np.ones(5), 3)
+    emission = SymbolTables.from_probabilities(np.vstack([given.T, np.zeros(3)]))
+    tables = HiddenTables(StepTables(start, transitions, None), emission)
+
+    def reset(made):
+        made.startprob_, made.transmat_, made.emissionprob_ = start, transitions, given
+        return made
+
+    peer = reset(hmm.CategoricalHMM(3, init_params="", tol=-np.inf))
+    symbols = data.indices[:, None].astype(int)
+    for found, other in same_as_hmmlearn(model, peer, tables, data, lambda data: symbols):
+        np.testing.assert_allclose(
+            found.tables.steps.start, other.startprob_, rtol=1e-8, atol=1e-12
+        )
+        np.testing.assert_allclose(found.tables.steps.steps, other.transmat_, rtol=1e-8)
+        logs = found.tables.emission.dense()[:5].T
+        np.testing.assert_allclose(np.exp(logs), other.emissionprob_, rtol=1e-8)
+        reset(other)
 
 
 @pytest.mark.parametrize("known", ["nothing", "some"])
@@ -262,7 +339,7 @@ def test_what_em_cannot_learn_from():
     model = HiddenMarkovModel(Gaussian("tied"), 2)
     with pytest.raises(ValueError, match=r"smoothing=WittenBell does not maximize.*'additive'"):
         fitted(model, WittenBell(), data, None)
-    tables = random_tables(HiddenMarkovModel(Gaussian("diag"), 2), 2)
+    tables = random_tables(HiddenMarkovModel(Gaussian("diag"), 2), data)
     steps = StepTables(np.array([1.0, 0.0]), np.eye(2), None)
     model = HiddenMarkovModel(Gaussian("diag"), 2, stop=False)
     allowed = np.ones((7, 2), bool)

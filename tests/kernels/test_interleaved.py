@@ -22,7 +22,10 @@ def sum_in_lanes(scores, weight):
     factor, pair_shift = exp_pair(scores)
     out = Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
     sums = ChainSums(out.unary, out.pair, np.zeros(len(weight)), np.full(len(weight), OK))
-    tables, rooms = lane_tables(factor, pair_shift), lane_rooms(scores)
+    tables, rooms = (
+        lane_tables(factor, pair_shift),
+        lane_rooms(scores.offsets, scores.unary.shape[1]),
+    )
     lanes_sum(scores, tables, frozen(weight), rooms, sums)
     out.pair[...] *= factor
     return sums.log_z, out, np.flatnonzero(sums.status != OK)

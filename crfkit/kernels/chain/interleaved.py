@@ -139,8 +139,8 @@ def _product(source: FloatArray, place: int, table: FloatArray, begin: int, size
 
 
 @part
-def _step(size: int, places: int, t: int, table: FloatArray, node: FloatArray, alpha: FloatArray,
-          norm: FloatArray) -> None:  # fmt: skip
+def next_step(size: int, places: int, t: int, table: FloatArray, node: FloatArray,
+              alpha: FloatArray, norm: FloatArray) -> None:  # fmt: skip
     """Scaled forward recurrence at one token: see `chain.sum._forward`."""
     row, mass = WIDTH * places * t, Three(fill(0.0), fill(0.0), fill(0.0))
     scale = divide(fill(1.0), load_at(norm, WIDTH * (t - 1)))
@@ -158,7 +158,7 @@ def _step(size: int, places: int, t: int, table: FloatArray, node: FloatArray, a
 
 
 @part
-def _first(size: int, places: int, node: FloatArray, alpha: FloatArray, norm: FloatArray) -> None:
+def first_step(places: int, node: FloatArray, alpha: FloatArray, norm: FloatArray) -> None:
     """Begin the forward recurrence."""
     mass = fill(0.0)
     for place in range(0, WIDTH * places, WIDTH):
@@ -177,7 +177,7 @@ def _back(beta: FloatArray, place: int, row: int, scale: FloatArray, rooms: Lane
 
 
 @part
-def _step_back(size: int, places: int, t: int, table: FloatArray, rooms: LaneRooms) -> None:
+def step_back(size: int, places: int, t: int, table: FloatArray, rooms: LaneRooms) -> None:
     """Scaled backward recurrence at one token, and its marginals: see `chain.sum._backward`."""
     row, ending = WIDTH * places * t, load_at(rooms.ending, WIDTH * t)
     scale = divide(fill(1.0), load_at(rooms.norm, WIDTH * max(t - 1, 0)))
@@ -222,8 +222,8 @@ def add_flow(begin: int, end: int, places: int, alpha: FloatArray, node: FloatAr
 
 
 @part
-def _end(s: int, b: int, length: int, pair_shift: float, weight: FloatArray, rooms: LaneRooms,
-         out: ChainSums) -> None:  # fmt: skip
+def end_lane(s: int, b: int, length: int, pair_shift: float, weight: FloatArray, rooms: LaneRooms,
+             out: ChainSums) -> None:  # fmt: skip
     """Write log Z of a sequence, and where it ends; a lane with a tiny number becomes 0."""
     size, norm, shift = rooms.size[b], rooms.norm, rooms.shift
     if not rooms.least[b] >= TINY:
@@ -261,9 +261,9 @@ def _forward(scores: ChainScores, places: int, length: int, table: FloatArray,
     for t in range(length):
         _load(scores.unary, t, places, rooms)
         if t == 0:
-            _first(size, places, node, alpha, norm)
+            first_step(places, node, alpha, norm)
         else:
-            _step(size, places, t, table, node, alpha, norm)
+            next_step(size, places, t, table, node, alpha, norm)
         for k in range(size):
             least = smaller(least, load_at(alpha, WIDTH * (places * t + k)))
         store_at(fill(0.0), rooms.ending, WIDTH * t)
@@ -278,7 +278,7 @@ def _backward(places: int, length: int, size: int, table: FloatArray,
     for k in range(places):
         store_at(fill(0.0), node, WIDTH * (places * length + k))
     for t in range(length - 1, -1, -1):
-        _step_back(size, places, t, table, rooms)
+        step_back(size, places, t, table, rooms)
         _store(t, rooms, out)
         if t % block == 0:
             add_flow(max(t, 1), min(t + block, length), places, rooms.alpha, node, rooms.flow)
@@ -311,7 +311,7 @@ def lanes_sum(
         _forward(scores, places, length, tables.forward, rooms)
         for b in range(rooms.size.shape[0]):
             if rooms.size[b]:
-                _end(order[n + b], b, length, tables.shift[0], weight, rooms, out)
+                end_lane(order[n + b], b, length, tables.shift[0], weight, rooms, out)
             elif n + b < order.shape[0]:
                 out.status[order[n + b]] = OK
         _backward(places, length, size, tables.backward, rooms, out.marginals)
