@@ -26,6 +26,7 @@ from crfkit.constraints.joint import JointAutomata
 from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences, SoftLabels
 from crfkit.estimators import (
     CRFClassifier,
+    HMMClassifier,
     MaxMarginCRF,
     MEMMClassifier,
     Segments,
@@ -317,6 +318,17 @@ def _second_order() -> None:
         chain.entropy(scores)
 
 
+def _hidden_markov() -> None:
+    """Count symbols and vectors, and learn of such without labels; label them."""
+    X, y = _data()
+    words, known = _words(X), [[str(label) for label in labels] for labels in y]
+    vectors = [np.array([[float(token["v"]), 1.0 + t] for t, token in enumerate(s)]) for s in X]
+    for tokens in (words, vectors):
+        model = HMMClassifier(max_iter=1)
+        model.fit(tokens, known).predict(tokens)
+        model.set_params(n_states=2).fit(tokens)
+
+
 FAMILIES: dict[str, Callable[[], None]] = {
     "chain": _chain,
     "solvers": _solvers,
@@ -328,6 +340,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "trees": _trees,
     "second_order": _second_order,
     "local": _local,
+    "hidden_markov": _hidden_markov,
 }
 
 
