@@ -132,7 +132,7 @@ class Reader:
             self._choose(of_vectors=X.dense is not None and not X.n_sparse)
             return X, None
         sequences = [s if hasattr(s, "__len__") else list(s) for s in iterate_sequences(X, "X")]
-        first = next((sequence for sequence in sequences if len(sequence)), [])
+        first = next((sequence for sequence in sequences if _n_tokens(sequence)), [])
         of_numbers = is_matrix(first) and not _holds_symbols(first)
         self._choose(of_vectors=of_numbers and not sp.issparse(first))
         vectorizer = None if of_numbers else self.emission.vectorizer()
@@ -145,6 +145,10 @@ class Reader:
         if given == "auto":
             given = "gaussian" if of_vectors else "categorical"
         self.emission = EMISSIONS[given]() if isinstance(given, str) else given
+
+
+def _n_tokens(sequence: Any) -> int:
+    return int(sequence.shape[0]) if is_matrix(sequence) and sequence.ndim else len(sequence)
 
 
 def _holds_symbols(sequence: Any) -> bool:
