@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import _decoding_report
+import _experiments_report
 import _losses_report
 import _ordinary_report
 import _segment_report
@@ -28,6 +29,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
+    "docs/experiments.md",
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -513,6 +515,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_losses_report.blocks(cases, table),
     **_soft_report.blocks(cases, table),
     **_decoding_report.blocks(cases, table),
+    **_experiments_report.blocks(cases, table),
 }
 
 

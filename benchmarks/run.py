@@ -29,10 +29,13 @@ import corrections
 import decoders
 import decoding
 import handwriting
+import label_bias
+import learning_curves
 import losses_compare
 import losses_genes
 import margin
 import memory
+import mixed_orders
 import ordinary_settings
 import partial_labels
 import passes
@@ -53,6 +56,9 @@ PARTS: dict[str, ModuleType] = {
     "scaling": scaling,
     "solvers_agree": solvers_agree,
     "solver_history": solver_history,
+    "label_bias": label_bias,
+    "mixed_orders": mixed_orders,
+    "learning_curves": learning_curves,
     "auto": auto,
     "perceptron": perceptron,
     "margin": margin,

@@ -1,0 +1,77 @@
+"""Sequences of known sources as packed data, the models of the family, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit import CRFClassifier, HMMClassifier, MEMMClassifier, SequenceVectorizer, TokenClassifier
+
+# Weights for all pairs, also for those that are never seen, and for first and last labels.
+ALL_PAIRS = {
+    "all_possible_states": True,
+    "all_possible_transitions": True,
+    "boundary_weights": True,
+}
+
+
+class Split(NamedTuple):
+    """Sequences to learn from and to test on.
+
+    Attributes
+    ----------
+    X, X_test : PackedSequences, or lists
+        The tokens; a symbol is an attribute.
+    y, y_test : list of list of str
+        The labels.
+    """
+
+    X: Any
+    y: list[list[str]]
+    X_test: Any
+    y_test: list[list[str]]
+
+    def first(self, n: int) -> Split:
+        """Return the first sequences to learn from, and all to test on."""
+        return self._replace(X=self.X[:n], y=self.y[:n])
+
+
+def split(data: Any, n_train: int) -> Split:
+    """Return the sequences of a source, the first ones to learn from."""
+    packed = SequenceVectorizer().fit_transform(data.X)
+    return Split(packed[:n_train], data.y[:n_train], packed[n_train:], data.y[n_train:])
+
+
+def chains(c2: float) -> dict[str, Any]:
+    """Return the models of chains, not fitted; all learn from the same labels and symbols."""
+    return {
+        "HMM": HMMClassifier(),
+        "MEMM": MEMMClassifier(c2=c2, **ALL_PAIRS),
+        "CRF": CRFClassifier(c2=c2, **ALL_PAIRS),
+    }
+
+
+def square(c2: float) -> dict[str, Any]:
+    """Return naive Bayes, logistic regression, and what they are for sequences."""
+    return {
+        "naive Bayes": HMMClassifier(order=0),
+        "logistic regression": TokenClassifier(c2=c2),
+        "HMM": HMMClassifier(),
+        "CRF": CRFClassifier(c2=c2, boundary_weights=True),
+    }
+
+
+def wrong(y_true: Sequence[Any], y_pred: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return which labels are wrong, of all sequences."""
+    marks: NDArray[np.bool_] = np.concatenate(list(map(np.asarray, y_true))) != np.concatenate(
+        list(map(np.asarray, y_pred))
+    )
+    return marks
+
+
+def label_error(model: Any, parts: Split) -> float:
+    """Fit a model and return its share of wrong labels."""
+    return float(wrong(parts.y_test, model.fit(parts.X, parts.y).predict(parts.X_test)).mean())
