@@ -29,6 +29,7 @@ import corrections
 import decoders
 import decoding
 import handwriting
+import hmm_speed
 import label_bias
 import learning_curves
 import losses_compare
@@ -73,6 +74,7 @@ PARTS: dict[str, ModuleType] = {
     "corrections": corrections,
     "calibration": calibration,
     "active_learning": active_learning,
+    "hmm_speed": hmm_speed,
 }
 
 

@@ -43,20 +43,32 @@ class NormalSums(NamedTuple):
 
 
 @part
-def _distance(column: int, n_features: int, factor: FloatArray, work: FloatArray) -> FloatArray:
-    """Return squared distances from the means, where `work` has the differences."""
-    total, row = fill(0.0), 0
-    if factor.shape[0] == n_features:
-        for d in range(n_features):
-            one = multiply(load(factor, d, column), load(work, d, 0))
-            total = multiply_add(one, one, total)
-        return total
-    for d in range(n_features):
-        one = fill(0.0)
-        for e in range(d + 1):
-            one = multiply_add(load(factor, row + e, column), load(work, e, 0), one)
-        row += d + 1
+def _scaled_distance(values: FloatArray, t: int, column: int, tables: NormalTables) -> FloatArray:
+    """Return squared distances of a token from the means of independent features."""
+    total = fill(0.0)
+    for d in range(values.shape[1]):
+        apart = subtract(fill(values[t, d]), load(tables.mean, d, column))
+        one = multiply(load(tables.factor, d, column), apart)
         total = multiply_add(one, one, total)
+    return total
+
+
+@part
+def _turned_distance(values: FloatArray, t: int, column: int, tables: NormalTables) -> FloatArray:
+    """Return squared distances of a token from the means, two rows of a triangle at a time."""
+    total, factor, mean = fill(0.0), tables.factor, tables.mean
+    for d in range(0, values.shape[1], 2):
+        row, a, b = d * (d + 1) // 2, fill(0.0), fill(0.0)
+        below = row + d + 1 if d + 1 < values.shape[1] else row
+        for e in range(d + 1):
+            apart = subtract(fill(values[t, e]), load(mean, e, column))
+            a = multiply_add(load(factor, row + e, column), apart, a)
+            b = multiply_add(load(factor, below + e, column), apart, b)
+        total = multiply_add(a, a, total)
+        if below != row:
+            apart = subtract(fill(values[t, d + 1]), load(mean, d + 1, column))
+            b = multiply_add(load(factor, below + d + 1, column), apart, b)
+            total = multiply_add(b, b, total)
     return total
 
 
@@ -65,18 +77,16 @@ def normal_scores(
     values: FloatArray,  # (N, D)
     begin: int,  # the first of the n tokens
     tables: NormalTables,
-    work: FloatArray,  # (D, 8) workspace
     out: FloatArray,  # (n, K) added to: log densities
 ) -> None:
     """``out[t, k] += constant[k] - |factor[k] (values[t] - mean[k])|**2 / 2``."""
-    mean, size, n_features = tables.mean, out.shape[1], values.shape[1]
-    half = fill(-0.5)
+    size, half, is_scaled = out.shape[1], fill(-0.5), tables.factor.shape[0] == values.shape[1]
     for t in range(out.shape[0]):
         for column in range(0, size, WIDTH):
-            for d in range(n_features):
-                x = fill(values[begin + t, d])
-                store(subtract(x, load(mean, d, column)), work, d, 0)
-            total = _distance(column, n_features, tables.factor, work)
+            if is_scaled:
+                total = _scaled_distance(values, begin + t, column, tables)
+            else:
+                total = _turned_distance(values, begin + t, column, tables)
             score = multiply_add(half, total, load(tables.constant, 0, column))
             if column + WIDTH <= size:
                 store(add(load(out, t, column), score), out, t, column)
@@ -91,39 +101,54 @@ def _shares(shares: FloatArray, t: int, column: int) -> FloatArray:
 
 
 @part
-def _add_means(values: FloatArray, begin: int, shares: FloatArray, out: NormalSums) -> None:
-    """Write masses and means."""
+def _add_means(values: FloatArray, begin: int, shares: FloatArray, column: int,
+               out: NormalSums) -> None:  # fmt: skip
+    """Write masses and means of eight labels."""
     mass, mean = out.mass, out.mean
-    for column in range(0, shares.shape[1], WIDTH):
-        whole = fill(0.0)
-        for t in range(shares.shape[0]):
-            share = _shares(shares, t, column)
-            whole = add(whole, share)
-            for d in range(values.shape[1]):
-                sums = multiply_add(share, fill(values[begin + t, d]), load(mean, d, column))
-                store(sums, mean, d, column)
-        store(whole, mass, 0, column)
+    whole = fill(0.0)
+    for t in range(shares.shape[0]):
+        whole = add(whole, _shares(shares, t, column))
+    store(whole, mass, 0, column)
     for d in range(values.shape[1]):
-        for k in range(mass.shape[1]):
+        sums = fill(0.0)
+        for t in range(shares.shape[0]):
+            sums = multiply_add(_shares(shares, t, column), fill(values[begin + t, d]), sums)
+        store(sums, mean, d, column)
+        for k in range(column, column + WIDTH):
             mean[d, k] = mean[d, k] / mass[0, k] if mass[0, k] > 0.0 else 0.0
 
 
 @part
-def _add_square(d: int, column: int, share: FloatArray, work: FloatArray,
-                scatter: FloatArray) -> None:  # fmt: skip
-    """Add the square of a difference from the mean."""
-    x = load(work, d, 0)
-    store(multiply_add(multiply(share, x), x, load(scatter, d, column)), scatter, d, column)
+def _add_squares(values: FloatArray, begin: int, shares: FloatArray, column: int,
+                 out: NormalSums) -> None:  # fmt: skip
+    """Write sums of squares of eight labels."""
+    for d in range(values.shape[1]):
+        mean, sums = load(out.mean, d, column), fill(0.0)
+        for t in range(shares.shape[0]):
+            apart = subtract(fill(values[begin + t, d]), mean)
+            sums = multiply_add(multiply(_shares(shares, t, column), apart), apart, sums)
+        store(sums, out.scatter, d, column)
 
 
 @part
-def _add_products(d: int, column: int, share: FloatArray, work: FloatArray,
-                  scatter: FloatArray) -> None:  # fmt: skip
-    """Add the products of a difference with those of the features up to it."""
-    weighted, row = multiply(share, load(work, d, 0)), d * (d + 1) // 2
-    for e in range(d + 1):
-        sums = multiply_add(weighted, load(work, e, 0), load(scatter, row + e, column))
-        store(sums, scatter, row + e, column)
+def _add_products(values: FloatArray, begin: int, shares: FloatArray, column: int,
+                  out: NormalSums) -> None:  # fmt: skip
+    """Write sums of products of eight labels: those with two features at a time."""
+    mean, scatter = out.mean, out.scatter
+    for d in range(values.shape[1]):
+        own, row = load(mean, d, column), d * (d + 1) // 2
+        for e in range(0, d + 1, 2):
+            f = min(e + 1, d)
+            first, second, a, b = load(mean, e, column), load(mean, f, column), fill(0.0), fill(0.0)
+            for t in range(shares.shape[0]):
+                place = begin + t
+                weighted = multiply(
+                    _shares(shares, t, column), subtract(fill(values[place, d]), own)
+                )
+                a = multiply_add(weighted, subtract(fill(values[place, e]), first), a)
+                b = multiply_add(weighted, subtract(fill(values[place, f]), second), b)
+            store(a, scatter, row + e, column)
+            store(b, scatter, row + f, column)
 
 
 @kernel
@@ -131,19 +156,12 @@ def normal_sums(
     values: FloatArray,  # (N, D)
     begin: int,  # the first of the n tokens
     shares: FloatArray,  # (n, K) weights of the tokens for each label
-    work: FloatArray,  # (D, 8) workspace
-    out: NormalSums,  # zeros
+    out: NormalSums,
 ) -> None:
     """Weighted moments of each label, those of second order around the means: nothing cancels."""
-    mean, scatter, n_features = out.mean, out.scatter, values.shape[1]
-    _add_means(values, begin, shares, out)
     for column in range(0, shares.shape[1], WIDTH):
-        for t in range(shares.shape[0]):
-            share = _shares(shares, t, column)
-            for d in range(n_features):
-                x = subtract(fill(values[begin + t, d]), load(mean, d, column))
-                store(x, work, d, 0)
-                if scatter.shape[0] == n_features:
-                    _add_square(d, column, share, work, scatter)
-                else:
-                    _add_products(d, column, share, work, scatter)
+        _add_means(values, begin, shares, column, out)
+        if out.scatter.shape[0] == values.shape[1]:
+            _add_squares(values, begin, shares, column, out)
+        else:
+            _add_products(values, begin, shares, column, out)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from crfkit._params import check_number, check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
-from crfkit.compiler.simd import WIDTH, padded
+from crfkit.compiler.simd import padded
 from crfkit.data import PackedSequences
 from crfkit.features.quadratic import QuadraticFeatures
 from crfkit.generative.base import Emission, LinearEmission, Statistics
@@ -161,7 +161,7 @@ class Gaussian(Emission):
         if self._has_products:
             rows = n_features * (n_features + 1) // 2
         sums = NormalSums(*(np.zeros((n, width)) for n in (1, n_features, rows)))
-        normal_sums(values, tokens.start, frozen(shares), np.empty((n_features, WIDTH)), sums)
+        normal_sums(values, tokens.start, frozen(shares), sums)
         scatter = np.ascontiguousarray(sums.scatter[:, :size].T)
         if self._has_products:
             scatter = _symmetric(scatter, n_features)
@@ -253,7 +253,7 @@ class Gaussian(Emission):
         """Add log densities of a run of n tokens to `out`, (n, K)."""
         values = _values(data)
         normal = _kernel_tables(tables, self.covariance)
-        normal_scores(values, tokens.start, normal, np.empty((values.shape[1], WIDTH)), out)
+        normal_scores(values, tokens.start, normal, out)
 
     def draw(
         self, tables: GaussianTables, labels: CodeArray, random: Random, vectorizer: Any = None
