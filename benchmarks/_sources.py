@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit import CRFClassifier, HMMClassifier, MEMMClassifier, SequenceVectorizer, TokenClassifier
+from crfkit.generative.emissions import Categorical
+from crfkit.generative.smoothing import Additive
 
 # Weights for all pairs, also for those that are never seen, and for first and last labels.
 ALL_PAIRS = {
@@ -16,6 +18,7 @@ ALL_PAIRS = {
     "all_possible_transitions": True,
     "boundary_weights": True,
 }
+PSEUDO = 0.1  # what is added to all counts
 
 
 class Split(NamedTuple):
@@ -45,10 +48,17 @@ def split(data: Any, n_train: int) -> Split:
     return Split(packed[:n_train], data.y[:n_train], packed[n_train:], data.y[n_train:])
 
 
+def counted(order: int) -> HMMClassifier:
+    """Return a model of labels and symbols, not fitted."""
+    return HMMClassifier(
+        order=order, emissions=Categorical(alpha=PSEUDO), smoothing=Additive(alpha=PSEUDO)
+    )
+
+
 def chains(c2: float) -> dict[str, Any]:
     """Return the models of chains, not fitted; all learn from the same labels and symbols."""
     return {
-        "HMM": HMMClassifier(),
+        "HMM": counted(1),
         "MEMM": MEMMClassifier(c2=c2, **ALL_PAIRS),
         "CRF": CRFClassifier(c2=c2, **ALL_PAIRS),
     }
@@ -57,9 +67,9 @@ def chains(c2: float) -> dict[str, Any]:
 def square(c2: float) -> dict[str, Any]:
     """Return naive Bayes, logistic regression, and what they are for sequences."""
     return {
-        "naive Bayes": HMMClassifier(order=0),
+        "naive Bayes": counted(0),
         "logistic regression": TokenClassifier(c2=c2),
-        "HMM": HMMClassifier(),
+        "HMM": counted(1),
         "CRF": CRFClassifier(c2=c2, boundary_weights=True),
     }
 
