@@ -11,7 +11,7 @@ from hypothesis import settings
 from tests.commands import command_server
 from tests.compiling import compile_once
 
-settings.register_profile("crfkit", deadline=None, derandomize=True)
+settings.register_profile("crfkit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("crfkit")
 
 

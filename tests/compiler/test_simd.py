@@ -202,5 +202,6 @@ CHANGES = {"import numba.extending; numba.extending.intrinsic = None": False, ""
 def test_a_newer_numba_without_the_instructions_gives_the_same(tmp_path, change, emits):
     """All tests of this file pass where instructions cannot be built any more."""
     code = NEWER.format(change=change, emits=emits, path=__file__)
-    output, _ = run_in_new_process(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
+    # How well it is optimized changes nothing but the time that it takes.
+    output, _ = run_in_new_process(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="0")
     assert " passed" in output

@@ -109,7 +109,7 @@ def test_without_pandas_the_error_says_what_to_do(monkeypatch):
 TOKENS = st.fixed_dictionaries({"word": st.text(), "size": st.integers(-5, 5)})
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_sequences_come_back_from_their_frame(X):
     y = [[token["size"] % 2 for token in sequence] for sequence in X]

@@ -64,7 +64,7 @@ def test_runs_are_listed_by_their_ends_then_lengths():
     assert segments().nbytes >= segments([]).nbytes > 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(drawn(), st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_are_given_does_not_matter(data, random):
     offsets, runs = data
@@ -72,7 +72,7 @@ def test_the_order_in_which_runs_are_given_does_not_matter(data, random):
     assert segments(runs, offsets) == segments(shuffled, offsets)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(drawn())
 def test_runs_are_found_where_they_are_listed(data):
     offsets, runs = data
@@ -88,7 +88,7 @@ def test_runs_are_found_where_they_are_listed(data):
             assert packed.row[place] == value[pair]
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(drawn(), st.data())
 def test_sequences_keep_their_segments(data, choice):
     offsets, runs = data
@@ -104,7 +104,7 @@ def test_sequences_keep_their_segments(data, choice):
     assert part.segments == segments(expected, part.offsets)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(drawn())
 def test_the_runs_of_whole_sequences_have_their_rows_alone(data):
     offsets, runs = data

@@ -403,7 +403,7 @@ def constrained(request):
     return fit(max_length=most, limits=limits).fit(tokens, tags)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=9), min_size=1, max_size=3))
 def test_predictions_keep_to_the_constraints(constrained, sentences):
     sequences = [[{"w": word} for word in sentence] for sentence in sentences]

@@ -28,7 +28,7 @@ from crfkit.features.segments.words import Trie, Words
 from crfkit.persistence import dumps, loads
 from tests.oracles import edit_similarity as edit
 
-SMALL = settings(max_examples=60, deadline=None)
+SMALL = settings(max_examples=24, deadline=None)
 # Words that hold blanks and separators, nothing, other scripts, and letters that change length.
 WORDS = ["", "a", "b", "ab", "A", "a b", " ", "B a", "ß", "語", "É", "|", "=", "a\u00a0b", "Σ", "İ"]
 TOKENS = st.tuples(st.sampled_from(WORDS), st.sampled_from("xY"))
@@ -282,7 +282,7 @@ def test_only_blanks_part_the_words_of_entries(blank):
     assert words.fit_transform([[token]]).n_features == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(CORPUS, CORPUS, st.integers(0, 3), st.integers(1, 4))
 def test_a_trie_of_frequent_texts_finds_what_one_of_the_same_texts_finds(X, Z, least, longest):
     def words(rows):

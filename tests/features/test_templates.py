@@ -17,7 +17,7 @@ from crfkit import SequenceVectorizer
 from crfkit.features import TemplateFeatures, transition, window
 from crfkit.persistence import dumps, loads
 
-SMALL = settings(max_examples=120, deadline=None)
+SMALL = settings(max_examples=48, deadline=None)
 # Words that hold separators, marks, beginnings of each other, nothing, and other scripts.
 WORDS = st.sampled_from(
     ["", "a", "b", "ab", "a/", "/", "/a", "a/b", "|", "a|", "=", "_B-1", "_B+1", "ß", "語/", "a "]

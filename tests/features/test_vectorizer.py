@@ -27,7 +27,7 @@ tokens = st.dictionaries(names, values, max_size=4) | st.lists(names, max_size=4
 
 
 @given(tokens)
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_attributes_are_those_of_python_crfsuite(token):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     theirs = pycrfsuite.ItemSequence([token]).items()[0]
@@ -36,7 +36,7 @@ def test_attributes_are_those_of_python_crfsuite(token):
 
 
 @given(st.lists(st.lists(tokens, max_size=3), max_size=3))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_packed_values_are_the_sums_of_the_attributes(X):
     vectorizer = SequenceVectorizer()
     packed = vectorizer.fit_transform(X)

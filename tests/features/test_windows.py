@@ -56,7 +56,7 @@ def assert_same(packed, vectorizer, expected):
 TOKENS = st.tuples(st.text("aA1é", max_size=4), st.sampled_from(["NC", "Fpa", "", "V"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(
     st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4),
     st.lists(st.lists(TOKENS, max_size=4), max_size=4),

@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(sequences=tables(" \t\r\n", 1))
 @example(sequences=[[("a\x85b", "\u2028"), ("\x0b", "\x0c")]])
 def test_blank_separated_files_read_back_the_same(folder, suffix, sequences):
@@ -50,7 +50,7 @@ def test_blank_separated_files_read_back_the_same(folder, suffix, sequences):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(sequences=tables("\t\r\n", 0, min_width=2))
 @example(sequences=[[("", ""), (" ", "a b")]])
 def test_tab_separated_files_read_back_the_same(folder, suffix, sequences):

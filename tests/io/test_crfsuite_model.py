@@ -71,7 +71,7 @@ def models(draw):
     return CRFsuiteModel(labels, attributes, sp.csr_array(state), steps, mask)
 
 
-@settings(max_examples=60)
+@settings(max_examples=24)
 @given(models())
 def test_what_is_written_is_read_by_both(model):
     data = to_bytes(model)

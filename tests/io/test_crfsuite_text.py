@@ -87,7 +87,7 @@ VALUES = st.floats(allow_nan=False, allow_infinity=False)
 TOKENS = st.tuples(st.dictionaries(NAMES, VALUES, max_size=3), LABELS)
 
 
-@settings(max_examples=60)
+@settings(max_examples=24)
 @given(st.lists(st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.floats(0, 10)), max_size=3))
 def test_what_was_written_reads_back(sequences):
     X = [[attributes for attributes, _ in tokens] for tokens, _ in sequences]
@@ -101,7 +101,7 @@ def test_what_was_written_reads_back(sequences):
     np.testing.assert_array_equal(data.sample_weight, weight)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(st.text("a1.:\\\t@# "), max_size=4))
 def test_any_text_is_read_or_refused_by_line(lines):
     try:

@@ -107,14 +107,14 @@ def tokens_and_spans(draw):
     return offsets, spans
 
 
-@settings(max_examples=60)
+@settings(max_examples=24)
 @given(tokens_and_spans(), st.sampled_from(["IOB2", "IOBES", "BMEWO"]))
 def test_spans_come_back_from_their_tags(case, scheme):
     offsets, spans = case
     assert tags_to_spans(offsets, spans_to_tags(offsets, spans, scheme), scheme) == spans
 
 
-@settings(max_examples=60)
+@settings(max_examples=24)
 @given(tokens_and_spans(), st.integers(0, 12), st.integers(1, 12))
 def test_policies_take_what_the_definition_says(case, start, length):
     offsets, _ = case

@@ -35,7 +35,7 @@ def scaled_sum(scores, weight):
 
 
 @given(chain_scores())
-@settings(max_examples=60)
+@settings(max_examples=24)
 def test_scaled_sum_equals_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     log_z, out, status = scaled_sum(scores, weight)
@@ -47,7 +47,7 @@ def test_scaled_sum_equals_enumeration(scores):
 
 
 @given(chain_scores(scales=(1.0, 30.0, 1e3, 1e4)))
-@settings(max_examples=60)
+@settings(max_examples=24)
 def test_log_domain_sum_equals_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_sum(scores, weight)
@@ -90,7 +90,7 @@ def test_a_label_behind_forbidden_steps_is_not_taken_for_an_underflow():
 
 
 @given(chain_scores(scales=(1.0, 1e4)))
-@settings(max_examples=60)
+@settings(max_examples=24)
 def test_max_finds_the_best_path_with_the_lowest_labels_from_behind(scores):
     labels, value, status = run_max(scores)
     assert (status == kernels.OK).all()
@@ -125,7 +125,7 @@ def test_max_tells_where_no_path_is_left():
 
 
 @given(chain_scores())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_score_and_path_are_adjoint(scores):
     rng = np.random.default_rng(0)
     labels = rng.integers(scores.unary.shape[1], size=len(scores.unary)).astype(np.int32)

@@ -32,7 +32,7 @@ def cosines(texts, entries):
     return rows[:, : columns.shape[1]] @ columns.T / np.where(norms > 0, norms, 1.0)[:, None]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(TEXTS, min_size=1, max_size=8),
     st.lists(TEXTS.filter(bool), min_size=1, max_size=12, unique=True),

@@ -69,13 +69,13 @@ some = {"seed": st.integers(0, 2**32 - 1), "n_labels": st.integers(1, 4),
 
 @given(st.builds(exact, length=st.integers(3, 5), shared_tables=st.booleans(), **some),
        st.booleans())  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_run_knows_what_its_best_paths_share(scores, ends):
     assert shared_in_run(scores, ends) == shared_by_best_paths(scores, ends)
 
 
 @given(st.builds(exact, length=st.just(3 * WIDTH), **some), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_each_of_several_runs_knows_what_its_best_paths_share(scores, apart, length):
     expected = [
         shared_by_best_paths(scores._replace(

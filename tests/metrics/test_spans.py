@@ -310,7 +310,7 @@ def test_a_string_is_not_a_sequence_of_tags(function):
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "conll"])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(span_lists(), max_size=4))
 def test_spans_of_all_sequences_are_those_of_each(scheme, lists):
     written = "IOBES" if scheme == "conll" else scheme

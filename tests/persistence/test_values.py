@@ -65,7 +65,7 @@ def same(ours, theirs):
     return ours == theirs and repr(ours) == repr(theirs)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(VALUES)
 def test_values_come_back_as_they_were(value):
     assert same(value, loads(dumps(value)))

@@ -59,7 +59,7 @@ sets = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(sets)
 def test_the_rows_that_are_left_of_a_folded_table_have_the_same_sums(x):
     found = search(x)

@@ -51,7 +51,7 @@ problems = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(problems)
 def test_all_ways_to_score_are_one_matrix_product(case):
     weights, parts, x, mask, table = case
@@ -69,7 +69,7 @@ def test_all_ways_to_score_are_one_matrix_product(case):
             np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(problems, st.integers(1, 3))
 def test_the_pullback_is_the_transposed_product_and_the_same_for_any_number_of_threads(case, n):
     weights, parts, x, mask, _ = case

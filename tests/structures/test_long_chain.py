@@ -44,7 +44,7 @@ def assert_same(scores, weight=1.0, atol=1e-10):
     st.sampled_from([0.1, 1.0, 30.0, 1e3, 1e4]), st.booleans(), st.sampled_from([0.0, 0.3]),
     st.sampled_from([1.0, -0.5, 0.0]),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_blocks_give_the_sums_of_the_whole(seed, length, size, scale, tables, forbidden, weight):
     scores = random_scores(
         seed, [length], size, shared_tables=tables, scale=scale, forbidden=forbidden

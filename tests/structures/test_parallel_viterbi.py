@@ -90,7 +90,7 @@ shares = st.sampled_from([0.0, 0.75, 2.0])  # of runs that must know more than t
 
 
 @given(random_chains, blocks, st.integers(1, 4), st.integers(1, 3), shares)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_exact_sums_give_the_very_path_of_the_whole(scores, block, reach, probes, most):
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, block, reach, probes, most)
@@ -98,7 +98,7 @@ def test_exact_sums_give_the_very_path_of_the_whole(scores, block, reach, probes
 
 
 @given(random_chains, st.sampled_from([0.0, -1.0, -4.0, -50.0, -np.inf]), blocks, shares)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_labels_that_rarely_change_give_the_very_path_of_the_whole(scores, penalty, block, most):
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, block, reach=1, most=most)
@@ -109,7 +109,7 @@ def test_labels_that_rarely_change_give_the_very_path_of_the_whole(scores, penal
     st.integers(0, 2**32 - 1), st.integers(2, 10), st.integers(1, 3), st.sampled_from([1, 2, 8]),
     st.sampled_from([0.4, 1.0, 1e4]), st.booleans(), st.sampled_from([0.0, 0.4]), shares,
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_path_is_the_lowest_of_the_best_ones(
     seed, length, size, block, scale, tables, forbidden, most
 ):
@@ -126,7 +126,7 @@ def test_the_path_is_the_lowest_of_the_best_ones(
 
 
 @given(random_chains, st.sampled_from([1.0, 1e4]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_rounded_sums_give_a_path_of_the_largest_score(scores, scale):
     scores = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
     labels, value = best_of(scores)
@@ -238,7 +238,7 @@ def test_a_step_may_be_the_one_that_is_forbidden(position, monkeypatch):
 
 
 @given(random_chains, st.integers(0, 2**32 - 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_score_of_a_path_is_that_of_its_blocks(scores, seed):
     size = scores.unary.shape[1]
     labels = np.random.default_rng(seed).integers(size, size=len(scores.unary)).astype(np.int32)
