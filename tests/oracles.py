@@ -79,22 +79,29 @@ def enumerated_max(scores: Potentials, s: int) -> float:
 def log_domain_sum(scores: Potentials, s: int) -> tuple[float, np.ndarray]:
     """Return log Z and the marginals of sequence `s` by sums of logarithms in long doubles."""
     begin, end = (int(i) for i in scores.offsets[s : s + 2])
-    unary = scores.unary[begin:end].astype(np.longdouble)
-    pair = scores.pair.astype(np.longdouble)
-    steps = [pair[table_of(scores, t)] for t in range(begin, end)]
+    steps = np.stack([scores.pair[table_of(scores, t)] for t in range(begin, end)])
+    log_z, marginals = log_domain_sums(scores.unary[begin:end], steps)
+    return float(log_z), marginals
+
+
+def log_domain_sums(unary: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Do that for sequences side by side, (T, ..., K) and (T or 1, ..., K, K)."""
+    unary, steps = unary.astype(np.longdouble), steps.astype(np.longdouble)
     alpha, beta = unary.copy(), np.zeros_like(unary)
-    log_z = np.longdouble(0)
+    log_z = np.zeros(unary.shape[1:-1], np.longdouble)
     for t in range(len(unary)):
         if t:
-            alpha[t] += log_sum(alpha[t - 1][:, None] + steps[t], axis=0)
-        norm = log_sum(alpha[t], axis=0)
-        alpha[t] -= norm
-        log_z += norm
+            step = steps[t if len(steps) > 1 else 0]
+            alpha[t] += log_sum(alpha[t - 1][..., None] + step, axis=-2)
+        norm = log_sum(alpha[t], axis=-1)
+        alpha[t] -= norm[..., None]
+        log_z = log_z + norm
     for t in range(len(unary) - 1, 0, -1):
-        beta[t - 1] = log_sum(steps[t] + (unary[t] + beta[t])[None, :], axis=1)
-        beta[t - 1] -= beta[t - 1].max()
+        step = steps[t if len(steps) > 1 else 0]
+        beta[t - 1] = log_sum(step + (unary[t] + beta[t])[..., None, :], axis=-1)
+        beta[t - 1] -= beta[t - 1].max(axis=-1, keepdims=True)
     joint = alpha + beta
-    return float(log_z), np.exp(joint - log_sum(joint, axis=1)[:, None]).astype(float)
+    return log_z.astype(float), np.exp(joint - log_sum(joint, axis=-1)[..., None]).astype(float)
 
 
 def log_sum(values: np.ndarray, axis: int) -> np.ndarray:

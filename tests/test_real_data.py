@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit import CRFClassifier, PackedSequences, TemplateFeatures
 from crfkit.metrics import entity_f1_score, flat_accuracy_score
 from crfkit.solvers import LBFGS
 
@@ -20,20 +20,22 @@ def conll(data_home):
 
     if not (data_home / "conll2000").is_dir():
         pytest.skip(f"no CoNLL-2000 in {data_home}")
-    return _conll.load("train"), _conll.load("test")
+    text = (data_home / "conll2000" / "template.crfpp").read_text()
+    sentences = [_conll.read_part(part) for part in ("train", "test")]
+    return TemplateFeatures(text, syntax="crfpp"), *sentences
 
 
 def test_conll2000_reaches_the_optimum_of_crfsuite(conll):
-    (X, y), (X_test, y_test) = conll
-    vectorizer = SequenceVectorizer()
-    packed = vectorizer.fit_transform(X)
+    features, train, test = conll
+    packed = features.fit_transform(train)
+    y, y_test = ([[row[2] for row in sentence] for sentence in part] for part in (train, test))
     assert (packed.n_tokens, packed.n_features) == (211_727, 338_551)
     assert packed.nbytes / packed.n_tokens <= 150
     crf = CRFClassifier(c2=1.0, n_jobs=2).fit(packed, y)
     assert crf.n_parameters_ == 456_468
     np.testing.assert_allclose(crf.training_log_[0].value, 211_727 * np.log(22), rtol=1e-12)
     np.testing.assert_allclose(crf.objective_, 12_887.2, rtol=1e-4)
-    predicted = crf.predict(vectorizer.transform(X_test))
+    predicted = crf.predict(features.transform(test))
     assert entity_f1_score(y_test, predicted) >= 0.935
     assert flat_accuracy_score(y_test, predicted) >= 0.959
 

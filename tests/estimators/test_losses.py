@@ -25,6 +25,7 @@ from crfkit.persistence import dumps, loads
 from crfkit.solvers import LBFGS, SGD
 from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.testing import estimator_checks
+from tests.estimators.checks import is_of_reading
 
 X = [["a", "b", "c"], ["b", "b"], ["a", "c", "a", "b"], ["c"]]
 X = [[[word] for word in row] for row in X]
@@ -315,9 +316,12 @@ CHECKED = [
     (CRFClassifier(c2=1.0, loss=loss), check)
     for loss in ("softmax_margin", "hinge")
     for check in estimator_checks(CRFClassifier())
-    if loss != "hinge"
-    or check.__name__
-    not in ("check_integer_weights_repeat_sequences", "check_weight_zero_leaves_out")
+    if not is_of_reading(check)
+    and (
+        loss != "hinge"
+        or check.__name__
+        not in ("check_integer_weights_repeat_sequences", "check_weight_zero_leaves_out")
+    )
 ]
 
 

@@ -11,7 +11,7 @@ from crfkit import CRFClassifier, MaxMarginCRF, SequenceVectorizer, load
 from crfkit.persistence import dumps, loads
 from crfkit.solvers import LBFGS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe, CuttingPlane, Subgradient
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 
 X = [
     [{"w": "the"}, {"w": "dog"}, {"w": "runs"}],
@@ -31,7 +31,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
-@parametrize_with_checks(VARIANTS)
+@parametrize_variants(VARIANTS)
 def test_it_passes_the_checks_of_estimators(estimator, check):
     check(estimator)
 

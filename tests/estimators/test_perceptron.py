@@ -19,7 +19,7 @@ from crfkit import (
 )
 from crfkit.inference import BeamSearch, ViterbiDecoder
 from crfkit.solvers import AROW, MIRA, PassiveAggressive
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 from tests.estimators.test_early_stopping import make
 
 X, Y = make(0, 40)
@@ -37,7 +37,7 @@ FORMS = {
 }
 
 
-@parametrize_with_checks(
+@parametrize_variants(
     [
         StructuredPerceptron(),
         StructuredPerceptron(averaging="vote"),
