@@ -48,6 +48,7 @@ class HiddenMarkovModel(PotentialsModel):
     """
 
     is_linear = False
+    checks_data = False  # whether data are new, so that it is not known if the emission reads them
 
     def __init__(self, emission: Emission, n_labels: int, order: int = 1, stop: bool = True):
         self.emission, self.order, self.stop = emission, order, stop and order > 0
@@ -90,8 +91,10 @@ class HiddenMarkovModel(PotentialsModel):
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
         """Return the potentials of a chunk of data."""
-        potentials = self.label_scores(bound, chunk.offsets - chunk.offsets[0], chunk.first)
+        if self.checks_data and chunk.first == 0:
+            self.emission.check(data)
         check_no_topology(data.topology, "a hidden Markov model")
+        potentials = self.label_scores(bound, chunk.offsets - chunk.offsets[0], chunk.first)
         self.emission.scores(bound.emission, data, chunk.tokens, potentials.unary)
         return potentials
 
@@ -129,6 +132,7 @@ class HiddenProbabilities:
         """Return the model of fitted probabilities, and these; ValueError if they are none."""
         del sizes  # the layout of attributes is that of the fit
         model, tables = self.read(fitted)
+        model.checks_data = True
         return model, model.bind(tables)
 
     def read(self, fitted: object) -> tuple[HiddenMarkovModel, HiddenTables]:

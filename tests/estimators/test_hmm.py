@@ -312,6 +312,17 @@ def test_how_tokens_are_read():
         HMMClassifier(emissions="categorical").fit(floats, Y)
 
 
+def test_new_data_are_checked():
+    numbers = [np.array([[0.5], [1.5]])] * 2
+    model = HMMClassifier().fit(numbers, [["a", "b"]] * 2)
+    with pytest.raises(ValueError, match="sparse"):
+        model.predict([sp.csr_array(numbers[0])])
+    indicators = PackedSequences(sp.eye_array(3).tocsr(), offsets=[0, 2, 3])
+    model = HMMClassifier().fit(indicators, [["a", "b"], ["a"]])
+    with pytest.raises(ValueError, match="one in each of 1 columns"):
+        model.predict(PackedSequences(sp.csr_array(np.ones((2, 3))), offsets=[0, 2]))
+
+
 def test_questions_of_labels_and_spans():
     tagged = [["B-P", "I-P", "O"], ["O", "B-P", "O", "O", "B-P"], ["B-P", "O"], ["O", "B-P", "O"]]
     for order in (1, 2):

@@ -337,7 +337,8 @@ def clusters(rows: FloatArray, n_clusters: int, random: Random) -> CodeArray:
 
 
 def _values(data: PackedSequences) -> FloatArray:
-    assert data.dense is not None  # `Gaussian.check`
+    if data.n_sparse or data.dense is None:
+        raise ValueError("normal distributions are of dense matrices, but X has sparse attributes.")
     return frozen(data.dense)
 
 
