@@ -148,7 +148,8 @@ class Chain(Structure[ChainPotentials]):
         weight, scores = frozen(weight), chain_arrays(potentials)
         if self.threads is not None and _is_long(scores):
             return sum_in_blocks(Chain(), potentials, weight, out, self.threads)
-        if len(weight) == len(scores.unary) and are_single(potentials):
+        is_many = self.threads is not None and len(weight) == len(scores.unary)
+        if is_many and are_single(potentials):
             return sum_single(potentials, weight, out.unary)
         factor, pair_shift = exp_pair(scores)
         count, flow = len(weight), np.zeros_like(factor)

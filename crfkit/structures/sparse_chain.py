@@ -22,7 +22,6 @@ from crfkit.structures.lattice import Lattice, chain_lattice
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
 from crfkit.structures.shares import add_share_of_labels, expected_scores
-from crfkit.structures.single_tokens import are_single, sum_single
 
 # A table of all pairs is faster than a list of more than this share of them, and takes less memory.
 MOST_SCORED = 0.25
@@ -79,8 +78,6 @@ class SparseChain(Structure[ChainPotentials]):
         self, potentials: ChainPotentials, weight: FloatArray, out: Counts
     ) -> FloatArray:
         """Return log Z, and the expected counts: ``out.pair`` has the shape (1, E)."""
-        if len(weight) == len(potentials.unary) and are_single(potentials):
-            return sum_single(potentials, weight, out.unary)
         node, shift = exp_unary(potentials)
         pair_shift = float(potentials.pair.max(initial=0.0))
         factor = np.exp(potentials.pair[0] - pair_shift)

@@ -4,6 +4,7 @@ import pytest
 
 from crfkit import CRFClassifier, MEMMClassifier, SemiMarkovCRF, TokenClassifier
 from crfkit.testing import check_estimator, estimator_checks, parametrize_with_checks, yield_checks
+from tests.estimators.checks import parametrize_variants
 from tests.testing.broken import MUTANTS, VoteClassifier
 
 VARIANTS = [
@@ -33,7 +34,7 @@ def test_a_model_of_segments_passes(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(
+@parametrize_variants(
     [
         MEMMClassifier(boundary_weights=True, all_possible_transitions=True, n_jobs=2),
         TokenClassifier(c1=0.05, decoding="posterior"),

@@ -141,7 +141,8 @@ class Words(SymbolEmission):
         uses = words.sum(axis=1)
         rare = (uses > 0) & (uses <= self.max_count)
         labels = class_labels(tree, words, rare, prior, self._theta(prior))
-        weight: FloatArray = 1.0 + np.bincount(tree.leaf[rare], uses[rare], minlength=len(labels))
+        weight = np.ones(len(labels))
+        weight += np.bincount(tree.leaf[rare], uses[rare], minlength=len(labels))
         once = uses[(uses > 0) & (uses <= 1.0)].sum()
         weight *= max(float(once), size / (size + 1.0)) / weight.sum()
         least = NEGLIGIBLE * prior
