@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
@@ -19,24 +18,38 @@ from crfkit._types import IntArray
 
 UNKNOWN = "<unknown>"  # stands for all symbols that are not known, the last of each column
 CLASS = "<unknown "  # what the other classes of unknown symbols begin with
+CASES = "A", "a"
+LETTERS = 0x110000  # of Unicode
 _DIGITS = re.compile(r"\d")
 
 
 class SuffixTree(NamedTuple):
     """Classes of words, each of which but the last is a part of another one."""
 
-    members: sp.csr_array  # (W, H) ones: which classes each word would be in, were it not known
-    leaf: IntArray  # (W,) the smallest of these
+    leaf: IntArray  # (W,) the smallest class that each word would be in, were it not known
+    end: IntArray  # (W,) the longest suffix, or the case, or the last class
+    shape: IntArray  # (W,) the class of all that consist of the same; -1 where there is none
     parent: IntArray  # (H,) the smallest class that each is a part of; -1 of `UNKNOWN`, the last
 
-    @property
-    def depth(self) -> IntArray:
-        """How many classes each is a part of, (H,)."""
-        depth, above = np.zeros(len(self.parent), np.int64), self.parent
-        while np.any(above >= 0):
-            depth += above >= 0
-            above = np.where(above >= 0, self.parent[above], -1)
-        return depth
+    def levels(self) -> list[IntArray]:
+        """Return the classes that are a part of no other one, of one, of two, and so on."""
+        found, left = [np.flatnonzero(self.parent < 0)], np.flatnonzero(self.parent >= 0)
+        while len(left):
+            here = np.isin(self.parent[left], found[-1])
+            found.append(left[here])
+            left = left[~here]
+        return found
+
+
+# Classes of a word: its longest suffix that is known, and what it consists of, known or not.
+Ends = tuple[str | None, str]
+
+
+class LearnedClasses(NamedTuple):
+    """Classes of rare words."""
+
+    names: list[str]  # sorted, without `UNKNOWN`
+    ends: dict[str, Ends]  # of the rare words
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -80,19 +93,8 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
             return int(self.column)
         raise ValueError(f"column={self.column!r} of words is none of the columns {columns!r:.80}.")
 
-    def chain(self, word: str) -> list[str]:
-        """Return the classes that a word may have, from the one that is preferred to `UNKNOWN`.
-
-        The last three are what it consists of, its case, and any word; the others are suffixes.
-        """
-        case = "A" if word[:1].isupper() else "a"
-        plain = _DIGITS.sub("0", word).lower()
-        sizes = range(min(self.max_length, len(plain)), 0, -1)
-        suffixes = [f"{CLASS}{case}*{plain[-size:]}>" for size in sizes]
-        return [*suffixes, f"{CLASS}{case} {_shape(word)}>", f"{CLASS}{case}>", UNKNOWN]
-
-    def learn(self, words: Sequence[Any], counts: IntArray) -> list[str]:
-        """Return the classes of words that occur so often, shape (n,), without `UNKNOWN`.
+    def learn(self, words: Sequence[Any], counts: IntArray) -> LearnedClasses:
+        """Return the classes of words that occur so often, shape (n,).
 
         TypeError if a word is no string.
         """
@@ -103,33 +105,70 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
                 f"column {self.column!r} of words has the symbol {number!r}, which has no "
                 "suffixes: it is no string."
             )
-        rare = compress(words, (counts <= self.max_count).tolist())
-        found = Counter(name for word in rare for name in self.chain(word)[:-1])
-        return sorted(name for name, count in found.items() if count > 1)
+        rare = list(compress(words, (counts <= self.max_count).tolist()))
+        cases = list(map(_case, rare))
+        shapes = [f"{CLASS}{case} {_shape(word)}>" for word, case in zip(rare, cases, strict=True)]
+        found = _repeated(shapes) | _repeated([f"{CLASS}{case}>" for case in cases])
+        names, longest = self._repeated_suffixes(rare, np.array(cases))
+        pairs = zip(map([*names, None].__getitem__, longest.tolist()), shapes, strict=True)
+        return LearnedClasses(sorted(found.union(names)), dict(zip(rare, pairs, strict=True)))
 
-    def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
-        """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""
+    def _repeated_suffixes(
+        self, words: list[str], cases: NDArray[np.str_]
+    ) -> tuple[list[str], IntArray]:
+        """Return the suffixes that two words end in, and the longest one of each, -1 for none."""
+        plain, names, longest = list(map(_plain, words)), list[str](), np.full(len(words), -1)
+        most = max(min(self.max_length, max(map(len, plain), default=0)), 1)
+        letters = np.array([text[: -most - 1 : -1] for text in plain], f"U{most}")
+        codes = letters.view(np.uint32).reshape(len(words), most)
+        left, group = np.arange(len(words)), np.where(cases == "A", 1, 0)
+        lengths = np.fromiter(map(len, plain), np.int64, len(plain))
+        for size in range(1, min(self.max_length, most) + 1):
+            longer = lengths[left] >= size
+            left, group = left[longer], group[longer]
+            pairs = group * LETTERS + codes[left, size - 1]  # a suffix, and the letter before it
+            _, first, group, counts = np.unique(
+                pairs, return_index=True, return_inverse=True, return_counts=True
+            )
+            number = np.cumsum(counts > 1) - 1
+            kept = counts[group] > 1
+            examples = left[first[counts > 1]].tolist()
+            longest[left[kept]] = len(names) + number[group[kept]]
+            names += [f"{CLASS}{cases[n]}*{plain[n][-size:]}>" for n in examples]
+            left, group = left[kept], number[group[kept]]
+        return names, longest
+
+    def tree(
+        self, words: Sequence[str], classes: Sequence[str], ends: Mapping[str, Ends] | None = None
+    ) -> SuffixTree:
+        """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related.
+
+        Of some words the `ends` may be known.
+        """
         number = {name: h for h, name in enumerate(classes)}
-        parent = np.full(len(classes), len(classes) - 1)
+        last, kinds = len(classes) - 1, [name[len(CLASS) + 1 : len(CLASS) + 2] for name in classes]
+        cases = {case: number.get(f"{CLASS}{case}>", last) for case in CASES}
+        parent = np.full(len(classes), last)
         parent[-1] = -1
-        members, sizes, leaves = array("i"), array("i"), array("i")
-        for word in words:
-            *chain, shape, case, top = map(number.get, self.chain(word))
-            suffixes = [h for h in chain if h is not None]
-            above = [h for h in (case, top) if h is not None]
-            ends = [*suffixes, *above]
-            for smaller, larger in pairwise(ends):
-                parent[smaller] = larger
-            if shape is not None:
-                parent[shape] = above[0]
-                ends.append(shape)
-            leaves.append(suffixes[0] if suffixes else above[0] if shape is None else shape)
-            members.extend(ends)
-            sizes.append(len(ends))
-        ptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        rows = np.ones(len(members)), np.array(members), ptr
-        matrix = sp.csr_array(rows, shape=(len(words), len(classes)))
-        return SuffixTree(matrix, np.array(leaves, np.int64), parent)
+        for (name, h), kind in zip(number.items(), kinds, strict=True):
+            lead, rest = name[: len(CLASS) + 2], name[len(CLASS) + 3 :]
+            if kind == "*" and len(rest) > 1:
+                parent[h] = number.get(lead + rest, last)
+            elif kind in ("*", " "):
+                parent[h] = cases.get(lead[-2], last)
+        end, shape = np.empty((2, len(words)), np.int64)
+        known = {} if ends is None else ends
+        for n, word in enumerate(words):
+            suffix, consists = known.get(word) or self._ends(word, number)
+            end[n] = cases[_case(word)] if suffix is None else number[suffix]
+            shape[n] = number.get(consists, -1)
+        is_suffix = np.array([kind == "*" for kind in kinds])
+        return SuffixTree(np.where(is_suffix[end] | (shape < 0), end, shape), end, shape, parent)
+
+    def _ends(self, word: str, known: Container[str]) -> Ends:
+        """Return the classes of the longest suffix of a word that is known, and of its shape."""
+        case = _case(word)
+        return self._suffix(case, word, known), f"{CLASS}{case} {_shape(word)}>"
 
     def find(self, word: Any, known: Container[str], is_first: bool = False) -> str:
         """Return the symbol that a word is read as that is not `known`, out of those that are."""
@@ -138,17 +177,42 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         lower = word.lower()
         if (is_first or (word.isupper() and len(word) > 1)) and lower in known:
             return lower
-        return next(name for name in self.chain(word) if name in known)
+        names = *self._ends(word, known), f"{CLASS}{_case(word)}>"
+        return next((name for name in names if name is not None and name in known), UNKNOWN)
+
+    def _suffix(self, case: str, word: str, known: Container[str]) -> str | None:
+        """Return the class of the longest suffix of a word that is known; None if there is none."""
+        plain, lead, found = _plain(word), f"{CLASS}{case}*", None
+        for size in range(1, min(self.max_length, len(plain)) + 1):
+            name = f"{lead}{plain[-size:]}>"
+            if name not in known:
+                break
+            found = name
+        return found
+
+
+def _repeated(items: Iterable[str]) -> set[str]:
+    """Return the items that occur at least twice."""
+    return {item for item, count in Counter(items).items() if count > 1}
+
+
+def _case(word: str) -> str:
+    return "A" if word[:1].isupper() else "a"
+
+
+def _plain(word: str) -> str:
+    """Return a word in lower case with all digits 0."""
+    lower = word.lower()
+    return lower if lower.isalpha() else _DIGITS.sub("0", lower)
 
 
 def _shape(word: str) -> str:
     """Return what a word consists of."""
-    if not any(map(str.isalnum, word)):
-        return "."
-    if any(map(str.isdigit, word)):
-        return "0"
-    if word.isupper() and len(word) > 1:
-        return "AA"
+    if not word.isalpha():
+        if not any(map(str.isalnum, word)):
+            return "."
+        if any(map(str.isdigit, word)):
+            return "0"
     if word[:1].isupper():
-        return "A"
+        return "AA" if word.isupper() and len(word) > 1 else "A"
     return "-" if "-" in word else "a"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -17,7 +17,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, SuffixClasses, SuffixTree
+from crfkit.features.suffixes import CLASS, UNKNOWN, Ends, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -70,12 +70,17 @@ class SymbolNames(LazyNames):
         """Return the classes of unknown symbols of a column, without the last one."""
         return self.symbols[column][self.n_known[column] : -1]
 
-    def suffix_tree(self, column: int, suffixes: SuffixClasses) -> SuffixTree:
-        """Return the classes of the words of a column; the last ones are remembered."""
+    def suffix_tree(
+        self, column: int, suffixes: SuffixClasses, ends: Mapping[str, Ends] | None = None
+    ) -> SuffixTree:
+        """Return the classes of the words of a column; the last ones are remembered.
+
+        Of some words the `ends` may be known, as of ``SuffixClasses.learn``.
+        """
         key = column, suffixes.max_length
         if self._tree is None or self._tree[0] != key:
             classes = self.symbols[column][self.n_known[column] :]
-            self._tree = key, suffixes.tree(self.known(column), classes)
+            self._tree = key, suffixes.tree(self.known(column), classes, ends)
         return self._tree[1]
 
     def leads(self) -> Iterator[str]:
@@ -311,10 +316,12 @@ class SymbolVectorizer(SequenceTransformer):
             c = self.suffixes.place(names.columns)
             words = [word for word in tables[c] if not is_unknown(word)]
             learned = self.suffixes.learn(words, counts[c][[tables[c][w] for w in words]])
-            classes[c] = sorted({*classes[c], *learned})
+            classes[c] = sorted({*classes[c], *learned.names})
         symbols = [[*k, *others, UNKNOWN] for k, others in zip(known, classes, strict=True)]
         self.form_ = read.form
         self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
+        if self.suffixes is not None and not names.classes(c):  # else there may be longer ones
+            self.names_.suffix_tree(c, self.suffixes, learned.ends)
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
         new = [found.of(list(table)) for found, table in zip(self._tables, tables, strict=True)]

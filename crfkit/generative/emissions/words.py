@@ -194,17 +194,27 @@ def class_labels(
     tree: SuffixTree, words: sp.csr_array, rare: BoolArray, prior: FloatArray, theta: float
 ) -> FloatArray:
     """Return ``P(k | class)`` by successive abstraction, (H, K), from counts of words, (W, K)."""
-    chosen = np.flatnonzero(rare)
-    counts = (tree.members[chosen].T @ words[chosen]).toarray()
+    chosen, levels = np.flatnonzero(rare), tree.levels()
+    counts = _sums(tree.end[chosen], words[chosen], len(tree.parent))
+    for here in levels[:0:-1]:
+        counts += _sums(tree.parent[here], counts[here], len(counts))
+    counts += _sums(tree.shape[chosen], words[chosen], len(counts))
     sizes = counts.sum(axis=1, keepdims=True)
-    depth = tree.depth
     labels = np.empty(counts.shape)
-    for level in range(int(depth.max()) + 1):
-        here = np.flatnonzero(depth == level)
+    for level, here in enumerate(levels):
         general = labels[tree.parent[here]] if level else prior[None]
         shares = (counts[here] / np.maximum(sizes[here], TINY) + theta * general) / (1.0 + theta)
         labels[here] = np.where(sizes[here] > 0, shares, general)
     return labels
+
+
+def _sums(places: IntArray, rows: sp.csr_array | FloatArray, size: int) -> FloatArray:
+    """Return the sums of the rows of each place, (size, K); those of -1 are left out."""
+    kept = np.flatnonzero(places >= 0)
+    ones = np.ones(len(kept)), (places[kept], kept)
+    total = sp.csr_array(ones, shape=(size, len(places))) @ rows
+    sums: FloatArray = total.toarray() if sp.issparse(total) else total
+    return sums
 
 
 def normalized(*blocks: _Joint) -> SymbolTables:
