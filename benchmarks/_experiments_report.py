@@ -42,11 +42,16 @@ def label_bias(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     return head, rows
 
 
+def _with_both(errors: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Return errors with those of the better one of HMM and MEMM on each source."""
+    return errors | {"both": list(map(min, errors["HMM"], errors["MEMM"]))}
+
+
 def _by_alpha(found: dict[str, Any]) -> dict[float, dict[str, Any]]:
     """Return the cases of each weight, by how orders are mixed."""
     by_alpha: dict[float, dict[str, Any]] = {}
     for case in found.values():
-        by_alpha.setdefault(case["alpha"], {})[case["mixing"]] = case["errors"]
+        by_alpha.setdefault(case["alpha"], {})[case["mixing"]] = _with_both(case["errors"])
     return dict(sorted(by_alpha.items()))
 
 
@@ -68,7 +73,7 @@ def growth(found: dict[str, Any]) -> tuple[Row, list[Row]]:
 def wins(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     """Return in how many models one errs less than another, and by how much on average."""
     rows = []
-    for better, worse in (("CRF", "MEMM"), ("CRF", "HMM"), ("HMM", "MEMM")):
+    for better, worse in (("CRF", "MEMM"), ("CRF", "HMM"), ("CRF", "both"), ("HMM", "MEMM")):
         for mixing, said in MIXINGS.items():
             pairs = {
                 high: [
