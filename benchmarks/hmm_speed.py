@@ -163,14 +163,16 @@ def compare(emission: str, length: int, n_labels: int, n_tokens: int) -> dict[st
             kept: list[Any] = []
 
             def both(kept: list[Any] = kept, implementation: str = implementation) -> None:
-                kept.append(processor_seconds(lambda: kept.append(run(implementation))))
+                used = processor_seconds(lambda: kept.append(run(implementation)))
+                kept.append(used)
 
-            wall = wall_seconds(both)
-            model, used = kept
+            peaks[f"hmmlearn, {implementation}"] = peak_mib(
+                lambda kept=kept, both=both: kept.append(wall_seconds(both))
+            )
+            model, used, wall = kept
             seconds[f"hmmlearn, {implementation}"].append(used)
             seconds[f"hmmlearn, {implementation}, wall"].append(wall)
             values[f"hmmlearn, {implementation}"] = float(model.score(rows, data.lengths))
-            peaks[f"hmmlearn, {implementation}"] = peak_mib(lambda i=implementation: run(i))
     found = {key: statistics.median(times) for key, times in seconds.items()}
     return {
         "tokens": n_tokens,

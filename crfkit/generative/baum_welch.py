@@ -339,11 +339,12 @@ class _Climb:
             sum(int(np.count_nonzero(each)) for each in tables.steps if each is not None),
             time.perf_counter() - self._began,
         )  # fmt: skip
-        self.log.append(record)
         assert before.counts is not None
         self.result = EMResult(
-            tables, before.counts, found.log_likelihood, record.iteration, False, self.log
-        )
+            tables, before.counts, found.log_likelihood, record.iteration, False,
+            [*self.log, record],
+        )  # fmt: skip
+        self.log = self.result.log
         every = {0: 0, 1: 10}.get(int(self.options.verbose), 1)
         if every and record.iteration % every == 0:
             print(

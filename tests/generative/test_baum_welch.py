@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +15,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.targets import Targets
 from crfkit.generative.base import HiddenTables, StepTables
 from crfkit.generative.baum_welch import EMOptions, Observed, fit_em
-from crfkit.generative.emissions import Categorical, Gaussian, SymbolTables
+from crfkit.generative.emissions import Bernoulli, Categorical, Gaussian, Multinomial, SymbolTables
 from crfkit.generative.emissions.gaussian import COVARIANCES
 from crfkit.generative.model import HiddenMarkovModel
 from crfkit.generative.smoothing import Additive, WittenBell
@@ -31,7 +32,18 @@ def words(lengths, seed=0, columns=1, n_symbols=5):
     return Categorical().vectorizer().fit_transform(X)
 
 
-def clouds(lengths, n_labels, seed=0, n_features=2):
+def documents(lengths, seed=0, most=9.0):
+    """Return sequences of counts of four words."""
+    counts = np.random.RandomState(seed).poisson(0.7, (sum(lengths), 4)) / 1.0
+    return PackedSequences(sp.csr_array(np.minimum(counts, most)), offsets=np.cumsum([0, *lengths]))
+
+
+def bits(lengths, seed=0):
+    """Return sequences of which words there are."""
+    return documents(lengths, seed, most=1.0)
+
+
+def clouds(lengths, n_labels=2, seed=0, n_features=2):
     """Return sequences of vectors around as many points as there are labels."""
     random = np.random.RandomState(seed)
     codes = random.randint(0, n_labels, sum(lengths))
@@ -153,6 +165,8 @@ def test_expected_counts_against_enumeration(order, stop, known):
         (Gaussian("diag", 1.0), clouds(lengths, 3)),
         (Categorical(), words(lengths, n_symbols=2)),
         (Categorical(), words(lengths, columns=2, n_symbols=2)),
+        (Multinomial(), documents(lengths)),
+        (Bernoulli(), bits(lengths)),
     ):
         check_expected(HiddenMarkovModel(emission, 3, order, stop), data, known)
 
@@ -180,18 +194,24 @@ def test_few_different_tokens_are_summed_as_others(known, n_labels):
             np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
 
-FAMILIES = [*(Gaussian(covariance) for covariance in COVARIANCES), Categorical(alpha=0.5)]
+FAMILIES = {
+    **{f"gaussian, {name}": (Gaussian(name), clouds) for name in COVARIANCES},
+    "gaussian, large prior": (Gaussian("full", prior=5.0), clouds),
+    "categorical": (Categorical(alpha=0.5), words),
+    "multinomial": (Multinomial(), documents),
+    "bernoulli": (Bernoulli(alpha=0.2), bits),
+}
 
 
 @given(
-    emission=st.sampled_from(FAMILIES), alpha=st.sampled_from([0.0, 0.3]),
+    family=st.sampled_from(sorted(FAMILIES)), alpha=st.sampled_from([0.0, 0.3]),
     order=st.sampled_from([0, 1, 2]), stop=st.booleans(), known=st.sampled_from(KNOWN),
     seed=st.integers(0, 99), n_labels=st.integers(1, 4),
 )  # fmt: skip
-@settings(max_examples=40)
-def test_the_objective_never_falls(emission, alpha, order, stop, known, seed, n_labels):
-    lengths = [9, 1, 2, 12, 6]
-    data = words(lengths, seed, 2) if emission is FAMILIES[-1] else clouds(lengths, 2, seed)
+@settings(max_examples=50)
+def test_the_objective_never_falls(family, alpha, order, stop, known, seed, n_labels):
+    emission, make = FAMILIES[family]
+    data = make([9, 1, 2, 12, 6], seed=seed)
     model = HiddenMarkovModel(emission, n_labels, order, stop)
     targets = some_known(30, n_labels, known, seed)
     found = fitted(model, Additive(alpha=alpha), data, targets, max_iter=12)
