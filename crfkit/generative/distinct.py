@@ -57,13 +57,12 @@ class DistinctTokens(NamedTuple):
         cls, data: PackedSequences, targets: Targets | None, n_labels: int, most: int
     ) -> DistinctTokens | None:
         """Return those of sequences; None where there are more than `most`."""
-        size = min(data.n_tokens, LOOKED_AT)
-        few = distinct_tokens(data, 0, size)[0]
-        if (targets is not None and targets.soft is not None) or not size:
+        if (targets is not None and targets.soft is not None) or not data.n_tokens:
             return None
-        if len(few) > max(size * MOST_DIFFERENT, 1) or len(few) > most:
+        found = _few_tokens(data, most)
+        if found is None:
             return None
-        tokens, which = distinct_tokens(data, 0, data.n_tokens)
+        tokens, which = found
         evidence = None
         if targets is not None:
             sets, of_tokens = targets.sets(n_labels)
@@ -83,6 +82,26 @@ class DistinctTokens(NamedTuple):
         found = np.zeros((self.data.n_tokens, model.n_labels))
         model.emission.scores(bound.emission, self.data, slice(0, len(found)), found)
         return found if self.evidence is None else found + self.evidence
+
+
+def _few_tokens(data: PackedSequences, most: int) -> tuple[IntArray, IntArray] | None:
+    """Return the first of equal tokens, (U,), and which of these all are, (N,); None if too many.
+
+    Indicators of which each token has one are told apart by their numbers.
+    """
+    size = min(data.n_tokens, LOOKED_AT)
+    if len(distinct_tokens(data, 0, size)[0]) > min(max(size * MOST_DIFFERENT, 1), most):
+        return None
+    plain = data.dense is None and data.values is None and len(data.indices) == data.n_tokens
+    if not (plain and np.all(np.diff(data.indptr) == 1)):
+        tokens, rows = distinct_tokens(data, 0, data.n_tokens)
+        return tokens, rows.astype(np.int64)
+    first = np.full(data.n_sparse, -1)
+    first[data.indices[::-1]] = np.arange(data.n_tokens)[::-1]
+    used = np.flatnonzero(first >= 0)
+    number = np.zeros(data.n_sparse, np.int64)
+    number[used] = np.arange(len(used))
+    return first[used], number[data.indices]
 
 
 class SymbolSum:
