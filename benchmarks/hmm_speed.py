@@ -4,15 +4,18 @@ Tokens are drawn from a hidden Markov model, in sequences of 1,000 and of 25 tok
 symbols, or vectors of 4 numbers (diagonal and full covariances). Both learn without labels, from
 the same probabilities and without priors; hmmlearn by its default (``implementation="log"``) and by
 ``"scaling"``. All in one process, in turns: an iteration of hmmlearn is a fit of one, one of crfkit
-the difference between fits of six and of two, by four. Processor seconds with one thread; with two,
-seconds of the clock. Both have to reach the same log-likelihood after the first iteration.
+the difference between fits of six and of two, by four. Processor seconds with one thread; and with
+two, if nothing else runs on the machine, seconds of the clock. All have to reach the same
+log-likelihood after the first iteration.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import os
 import statistics
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +37,9 @@ EMISSIONS = ("symbols", "diag", "full")
 SYMBOLS, FEATURES = 30, 4
 IMPLEMENTATIONS = ("log", "scaling")
 REPEATS = 3
+CRFKIT = "crfkit"
 FEW, MORE = 2, 6  # iterations of the fits of crfkit
+QUIET = 0.5  # the load of a machine on which nothing else runs, before the first case
 
 
 def drawn(emission: str, length: int, n_labels: int, n_tokens: int) -> Any:
@@ -136,67 +141,55 @@ def wall_seconds(way: Callable[[], Any]) -> float:
         gc.enable()
 
 
-def compare(emission: str, length: int, n_labels: int, n_tokens: int) -> dict[str, Any]:
+def compare(emission: str, length: int, n_labels: int, n_tokens: int, quiet: bool) -> Any:
     """Return seconds of an iteration, ratios and peak memory."""
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     data = drawn(emission, length, n_labels, n_tokens)
     rows = rows_of(emission, data)
     one, two = (ours(emission, n_labels, data, n_jobs) for n_jobs in (1, 2))
-
-    def run(implementation: str) -> Any:
-        return theirs(emission, n_labels, implementation).fit(rows, data.lengths)
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few iterations are not enough
-        last = one(1)  # compiles
-        values = {"crfkit": last.log_likelihood_}
-        seconds: dict[str, list[float]] = {"crfkit": [], "crfkit, wall": [], "2 threads, wall": []}
+        values = {CRFKIT: one(1).log_likelihood_}  # compiles
+        used = {CRFKIT: median_of(one, processor_seconds)}
+        wall = {CRFKIT: median_of(two, wall_seconds)} if quiet else {}
+        peaks = {CRFKIT: peak_mib(lambda: one(1))}
         for implementation in IMPLEMENTATIONS:
-            seconds[f"hmmlearn, {implementation}"] = []
-            seconds[f"hmmlearn, {implementation}, wall"] = []
-        for _ in range(REPEATS):
-            seconds["crfkit"].append(iteration_of(one, processor_seconds))
-            seconds["crfkit, wall"].append(iteration_of(one, wall_seconds))
-            seconds["2 threads, wall"].append(iteration_of(two, wall_seconds))
-        peaks = {"crfkit": peak_mib(lambda: one(1))}
-        for implementation in IMPLEMENTATIONS:
-            kept: list[Any] = []
-
-            def both(kept: list[Any] = kept, implementation: str = implementation) -> None:
-                used = processor_seconds(lambda: kept.append(run(implementation)))
-                kept.append(used)
-
-            peaks[f"hmmlearn, {implementation}"] = peak_mib(
-                lambda kept=kept, both=both: kept.append(wall_seconds(both))
+            name, model = f"hmmlearn, {implementation}", theirs(emission, n_labels, implementation)
+            started = time.perf_counter()
+            found: list[float] = []
+            peaks[name] = peak_mib(
+                lambda model=model, found=found: found.append(
+                    processor_seconds(lambda: model.fit(rows, data.lengths))
+                )
             )
-            model, used, wall = kept
-            seconds[f"hmmlearn, {implementation}"].append(used)
-            seconds[f"hmmlearn, {implementation}, wall"].append(wall)
-            values[f"hmmlearn, {implementation}"] = float(model.score(rows, data.lengths))
-    found = {key: statistics.median(times) for key, times in seconds.items()}
+            used[name], seconds = found[0], time.perf_counter() - started
+            wall |= {name: seconds} if quiet else {}
+            values[name] = float(model.score(rows, data.lengths))
     return {
         "tokens": n_tokens,
-        "seconds of an iteration": found,
-        "times as fast": {
-            f"{implementation}, {name}": found[f"hmmlearn, {implementation}{clock}"] / found[key]
-            for implementation in IMPLEMENTATIONS
-            for name, key, clock in (
-                ("1 thread", "crfkit", ""),
-                ("2 threads", "2 threads, wall", ", wall"),
-            )
+        "seconds of an iteration": used,
+        "times as fast": {name: used[name] / used[CRFKIT] for name in used if name != CRFKIT},
+        "with two threads": {
+            "seconds of an iteration": wall,
+            "times as fast": {name: wall[name] / wall[CRFKIT] for name in wall if name != CRFKIT},
         },
         "log-likelihood after one iteration": values,
-        "agree to": max(abs(v / values["crfkit"] - 1.0) for v in values.values()),
+        "agree to": max(abs(v / values[CRFKIT] - 1.0) for v in values.values()),
         "peak MiB": peaks,
     }
 
 
+def median_of(fit: Callable[[int], Any], clock: Callable[[Callable[[], Any]], float]) -> float:
+    """Return the seconds of one iteration, the median of some."""
+    return statistics.median(iteration_of(fit, clock) for _ in range(REPEATS))
+
+
 def cases(quick: bool) -> dict[str, Callable[[], Any]]:
     """Return the cases by name."""
-    tokens = QUICK_TOKENS if quick else TOKENS
+    tokens, quiet = QUICK_TOKENS if quick else TOKENS, os.getloadavg()[0] < QUIET
     return {
         f"{emission}, {n_labels} labels, {length} tokens": (
-            lambda e=emission, t=length, k=n_labels: compare(e, t, k, tokens)
+            lambda e=emission, t=length, k=n_labels: compare(e, t, k, tokens, quiet)
         )
         for emission in EMISSIONS
         for n_labels in LABELS

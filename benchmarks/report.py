@@ -15,6 +15,7 @@ from typing import Any
 
 import _decoding_report
 import _experiments_report
+import _hmm_report
 import _losses_report
 import _ordinary_report
 import _segment_report
@@ -30,6 +31,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
     "docs/experiments.md",
+    "docs/hmm.md",
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -516,6 +518,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_soft_report.blocks(cases, table),
     **_decoding_report.blocks(cases, table),
     **_experiments_report.blocks(cases, table),
+    **_hmm_report.blocks(cases, table),
 }
 
 
