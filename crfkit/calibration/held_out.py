@@ -19,7 +19,7 @@ from crfkit._types import IntArray
 from crfkit.calibration.base import HeldOut
 from crfkit.data import PackedSequences, SoftLabels
 from crfkit.data.labels import by_sequence, iterate_sequences
-from crfkit.estimators import CRFClassifier, SemiMarkovCRF
+from crfkit.estimators import CRFClassifier, HMMClassifier, SemiMarkovCRF
 from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.metrics.confidence import last_step
@@ -99,6 +99,8 @@ def as_probabilistic(estimator: Any) -> Any:
         return as_probabilistic(estimator.best_estimator_)
     if isinstance(estimator, Pipeline):
         return with_last_step(estimator, as_probabilistic(estimator[-1]))
+    if isinstance(estimator, HMMClassifier):
+        return estimator.to_crf()  # whose scores are linear in weights, and the same
     if not isinstance(estimator, LinearClassifier):
         raise TypeError(
             f"{type(estimator).__name__} cannot be calibrated: give CRFClassifier, SemiMarkovCRF "

@@ -89,7 +89,8 @@ def _report(facts: dict[str, Any]) -> Iterator[str]:
     yield f"{'file':<12} {facts['file']}, {facts['bytes']:,} bytes"
     yield f"{'labels':<12} {len(facts['labels'])}: {' '.join(facts['labels'])}"
     sizes = ", ".join(f"{count:,} of {kind}" for kind, count in facts["counts"].items())
-    yield f"{'sizes':<12} {facts['n_attributes']:,} attributes; weights not 0: {sizes}"
+    sizes = f"; weights not 0: {sizes}" if sizes else ""
+    yield f"{'sizes':<12} {facts['n_attributes']:,} attributes{sizes}"
     if facts["templates"]:
         yield "\ntemplates"
         yield from (f"  {line}" for line in facts["templates"])

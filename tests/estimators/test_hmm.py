@@ -8,7 +8,14 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import FunctionTransformer
 
-from crfkit import UNLABELED, CRFClassifier, HMMClassifier, PackedSequences, SoftLabels
+from crfkit import (
+    UNLABELED,
+    CalibratedSequenceClassifier,
+    CRFClassifier,
+    HMMClassifier,
+    PackedSequences,
+    SoftLabels,
+)
 from crfkit.features import QuadraticFeatures, SymbolVectorizer
 from crfkit.generative import Additive, DeletedInterpolation
 from crfkit.generative.emissions import Gaussian, GaussianTables, SymbolTables
@@ -159,6 +166,16 @@ def test_a_crf_starts_from_a_hidden_markov_model():
         crf.fit(X, Y)
     for ours, theirs in zip(crf.predict_proba(X), hmm.predict_proba(X), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_its_probabilities_are_calibrated_as_those_of_its_crf():
+    hmm = HMMClassifier().fit(X, Y)
+    of_hmm, of_crf = (
+        CalibratedSequenceClassifier(model, cv="prefit").fit(X, Y) for model in (hmm, hmm.to_crf())
+    )
+    assert of_hmm.predict(NEW) == hmm.predict(NEW)
+    for ours, theirs in zip(of_hmm.predict_proba(NEW), of_crf.predict_proba(NEW), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("covariance", ["full", "tied"])
