@@ -18,6 +18,7 @@ import _experiments_report
 import _hmm_report
 import _losses_report
 import _ordinary_report
+import _pos_report
 import _segment_report
 import _soft_report
 from _measure import read
@@ -32,6 +33,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
     "docs/experiments.md",
     "docs/hmm.md",
+    "docs/pos_tagging.md",
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -519,6 +521,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_decoding_report.blocks(cases, table),
     **_experiments_report.blocks(cases, table),
     **_hmm_report.blocks(cases, table),
+    **_pos_report.blocks(cases, table),
 }
 
 

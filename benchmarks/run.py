@@ -4,6 +4,7 @@
     python benchmarks/run.py --quick                         # small data, a few minutes
     python benchmarks/run.py --only training pass            # some parts
     python benchmarks/run.py --only training --cases gmb     # those whose name has "gmb" in it
+    python benchmarks/run.py --only training --missing       # those that have no result yet
     python benchmarks/run.py --only training --plot          # draws the last results again
 
 Each part writes its results after each case to ``results/<part>.json`` (other cases keep their last
@@ -28,6 +29,7 @@ import constraints
 import corrections
 import decoders
 import decoding
+import family_speed
 import handwriting
 import hmm_speed
 import label_bias
@@ -41,6 +43,7 @@ import ordinary_settings
 import partial_labels
 import passes
 import perceptron
+import pos_tagging
 import scaling
 import segments
 import solver_history
@@ -75,13 +78,16 @@ PARTS: dict[str, ModuleType] = {
     "calibration": calibration,
     "active_learning": active_learning,
     "hmm_speed": hmm_speed,
+    "pos_tagging": pos_tagging,
+    "family_speed": family_speed,
 }
 
 
-def run(name: str, quick: bool, wanted: str, folder: Path) -> None:
-    """Run the cases of a part, and write after each."""
+def run(name: str, quick: bool, wanted: str, folder: Path, missing: bool = False) -> None:
+    """Run the cases of a part, or those without a result, and write after each."""
+    done = _measure.read(name, folder).get("cases", {}) if missing else ()
     for case, measure in PARTS[name].cases(quick).items():
-        if wanted in case:
+        if wanted in case and case not in done:
             print(f"{name}: {case}", flush=True)
             started = time.perf_counter()
             result = measure()
@@ -104,6 +110,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, help="of the part `losses_genes`, of each genome")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--cases", default="", help="only cases with this in their name")
+    parser.add_argument("--missing", action="store_true", help="only cases without a result")
     parser.add_argument("--quick", action="store_true", help="small data, to see that all runs")
     parser.add_argument("--plot", action="store_true", help="only draw the last results")
     parser.add_argument("--into", type=Path, help="folder of the results")
@@ -118,7 +125,7 @@ def main() -> None:
         training.KNOWN = {case: result["optimum"] for case, result in last.items()}
     for name in arguments.only:
         if not arguments.plot:
-            run(name, arguments.quick, arguments.cases, folder)
+            run(name, arguments.quick, arguments.cases, folder, arguments.missing)
         results = _measure.read(name, folder)
         if results:
             PARTS[name].plot(results["cases"], folder)
