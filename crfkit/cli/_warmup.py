@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help="chain (what the default estimator needs), solvers, online, margin, segments, "
-        "templates, trees (default: all)",
+        "templates, trees, second_order (default: all)",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing")
 
