@@ -55,6 +55,8 @@ class HiddenMarkovModel(PotentialsModel):
         self.n_labels = self.n_codes = self.n_columns = n_labels
         self.n_parameters = sum(self.parameter_counts.values())
         self.chunk_tokens = chunk_tokens(n_labels, own_transitions=False)
+        if order == 2:  # so that what a chunk does once for all triples of labels does not dominate
+            self.chunk_tokens = max(self.chunk_tokens, min(n_labels**2, 8 * self.chunk_tokens))
         self.structure: Any = _structure(order)
 
     @property

@@ -22,7 +22,7 @@ from crfkit.kernels.chain.arrays import ChainSums
 from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, find_live
-from crfkit.kernels.second_order.max import second_order_max
+from crfkit.kernels.second_order.max import BestRooms, second_order_max
 from crfkit.kernels.second_order.sum import (
     SecondOrderExponentials,
     SecondOrderRooms,
@@ -130,9 +130,8 @@ class SecondOrderChain(Structure[SecondOrderPotentials]):
         states, count = _States(potentials), len(potentials.offsets) - 1
         labels = np.empty(len(potentials.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
-        best = np.empty(states.of_sequences)
         second_order_max(
-            _scores(potentials), states.live, states.starts(), best, labels, value, status
+            _scores(potentials), states.live, states.best_rooms(), labels, value, status
         )
         raise_if_dead(potentials, status)
         return labels, value
@@ -174,9 +173,8 @@ class SecondOrderChain(Structure[SecondOrderPotentials]):
         columns = max(states.of_tokens, 1)
         lists = empty_lists(potentials, most, rows, columns)
         lists = lists._replace(owner=np.empty((rows, columns), np.int32))
-        best = np.empty(states.of_sequences)
         second_order_k_best(
-            _scores(potentials), states.live, frozen(most), states.starts(), best, lists, found
+            _scores(potentials), states.live, frozen(most), states.best_rooms(), lists, found
         )
         return ranked(self, potentials, found)
 
@@ -296,6 +294,10 @@ class _States:
     def starts(self) -> IntArray:
         """Return room for where the states of the tokens of a sequence start, and the end."""
         return np.empty(self._longest + 1, np.int64)
+
+    def best_rooms(self) -> BestRooms:
+        """Return the workspace of best paths."""
+        return BestRooms(self.starts(), np.empty(self.of_sequences))
 
     def rooms(self) -> SecondOrderRooms:
         """Return the workspace of sums."""

@@ -38,11 +38,17 @@ class LiveLabels(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A token, its place, and where states start in a flat array."""
+    """A token, the live labels ``j`` of it, ``i`` of the one before and ``h`` of that before."""
 
     t: int
-    p: int
-    old: int  # those of the token before; -1 where there is none
+    group: int  # the first of the tables that lead into it
+    first_h: int  # where the labels are listed
+    first_i: int
+    first_j: int
+    n_h: int  # how many there are
+    n_i: int
+    n_j: int
+    old: int  # where the states of the token before start in a flat array
     new: int  # its own
 
 
@@ -86,8 +92,18 @@ def group(scores: SecondOrderScores, t: int) -> int:
 
 
 @part
-def n_states(live: LiveLabels, p: int) -> int:
-    """Return how many states the token at a place has."""
-    before, own, end = live.ptr[p - 1], live.ptr[p], live.ptr[p + 1]
-    count: int = (own - before) * (end - own)
-    return count
+def step_into(scores: SecondOrderScores, live: LiveLabels, s: int, t: int,
+              starts: IntArray) -> Step:  # fmt: skip
+    """Return the step to a token of a sequence, given where the states of those before start.
+
+    And write where those of the token after it do.
+    """
+    begin, p = scores.offsets[s], t + s + 1
+    first_h, first_i, first_j = live.ptr[max(p - 2, 0)], live.ptr[p - 1], live.ptr[p]
+    n_i, n_j = first_j - first_i, live.ptr[p + 1] - first_j
+    if t == begin:
+        starts[0] = 0
+    starts[t - begin + 1] = starts[t - begin] + n_i * n_j
+    old, new = starts[max(t - begin - 1, 0)], starts[t - begin]
+    n_h = first_i - first_h
+    return Step(t, group(scores, t), first_h, first_i, first_j, n_h, n_i, n_j, old, new)

@@ -6,40 +6,46 @@ Shapes as in :mod:`crfkit.kernels.second_order.arrays`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, step_into
+
+
+class BestRooms(NamedTuple):
+    """Rooms of the recurrence."""
+
+    starts: IntArray  # (R,) where the states of each token of a sequence start, and the end
+    best: FloatArray  # the best scores of the states of any sequence
 
 
 @part
 def best_states(scores: SecondOrderScores, live: LiveLabels, at: Step, best: FloatArray) -> None:
     """``best_t(i, j) = unary_t(j) + max_h (best_{t-1}(h, i) + pair(h, i, j))``."""
-    (t, p, old, new), unary, pair = at, scores.unary, scores.pair
-    label, m = live.label, group(scores, t)
-    first_h, first_i, first_j = live.ptr[p - 2], live.ptr[p - 1], live.ptr[p]
-    n_i, n_j = first_j - first_i, live.ptr[p + 1] - first_j
-    whole = n_j == unary.shape[1]  # all labels live: in the order of the tables
-    for state in range(new, new + n_i * n_j):
+    unary, pair, label = scores.unary, scores.pair, live.label
+    whole = at.n_j == unary.shape[1]  # all labels live: in the order of the tables
+    for state in range(at.new, at.new + at.n_i * at.n_j):
         best[state] = -math.inf
-    for c in range(first_i - first_h):  # in the order of the tables
-        h = m + label[first_h + c]
-        for a in range(n_i):
-            i, row, known = label[first_i + a], new + a * n_j, best[old + c * n_i + a]
+    for c in range(at.n_h):  # in the order of the tables, which may be large
+        h = at.group + label[at.first_h + c]
+        for a in range(at.n_i):
+            i, row = label[at.first_i + a], at.new + a * at.n_j
+            known = best[at.old + c * at.n_i + a]
             if known == -math.inf:
                 continue
             if whole:
-                for b in range(n_j):
+                for b in range(at.n_j):
                     score = known + pair[h, i, b]
                     best[row + b] = score if score > best[row + b] else best[row + b]
             else:
-                for b in range(n_j):
-                    score = known + pair[h, i, label[first_j + b]]
+                for b in range(at.n_j):
+                    score = known + pair[h, i, label[at.first_j + b]]
                     best[row + b] = score if score > best[row + b] else best[row + b]
-    for a in range(n_i):
-        for b in range(n_j):
-            best[new + a * n_j + b] += unary[t, label[first_j + b]]
+    for a in range(at.n_i):
+        for b in range(at.n_j):
+            best[at.new + a * at.n_j + b] += unary[at.t, label[at.first_j + b]]
 
 
 @part
@@ -47,21 +53,17 @@ def all_best_states(
     scores: SecondOrderScores,
     live: LiveLabels,
     s: int,  # a sequence
-    starts: IntArray,  # (R,) out: where the states of each of its tokens start, and the end
-    best: FloatArray,  # out
+    rooms: BestRooms,
 ) -> None:
     """Write the best scores of all prefixes of a sequence, by their last two labels."""
     begin, end = scores.offsets[s], scores.offsets[s + 1]
-    starts[0] = 0
     for t in range(begin, end):
-        p = t + s + 1
-        starts[t - begin + 1] = starts[t - begin] + n_states(live, p)
+        at = step_into(scores, live, s, t, rooms.starts)
         if t == begin:
-            for b in range(starts[1]):
-                best[b] = scores.unary[t, live.label[live.ptr[p] + b]]
+            for b in range(at.n_j):
+                rooms.best[b] = scores.unary[t, live.label[at.first_j + b]]
         else:
-            at = Step(t, p, starts[t - begin - 1], starts[t - begin])
-            best_states(scores, live, at, best)
+            best_states(scores, live, at, rooms.best)
 
 
 @kernel
@@ -78,50 +80,50 @@ def _dead_end(starts: IntArray, length: int, best: FloatArray) -> int:
 
 
 @part
-def _best_end(live: LiveLabels, p: int, start: int, best: FloatArray) -> tuple[int, int, float]:
-    """Return the best state of the token at a place, as numbers of live labels, and its score.
+def _best_end(at: Step, best: FloatArray) -> tuple[int, int, float]:
+    """Return the best state of the last token, as numbers of live labels, and its score.
 
     Of equal ones, that of the lowest label, then of the lowest label before.
     """
-    first_i, first_j = live.ptr[p - 1], live.ptr[p]
-    n_i, n_j = first_j - first_i, live.ptr[p + 1] - first_j
     top, last, before = -math.inf, 0, 0
-    for b in range(n_j):
-        for a in range(n_i):
-            score = best[start + a * n_j + b]
+    for b in range(at.n_j):
+        for a in range(at.n_i):
+            score = best[at.new + a * at.n_j + b]
             if score > top:
                 top, before, last = score, a, b
     return before, last, top
 
 
 @part
+def _best_before(scores: SecondOrderScores, live: LiveLabels, at: Step, a: int, b: int,
+                 best: FloatArray) -> int:  # fmt: skip
+    """Return the number of the lowest label two before that the best path to a state has."""
+    top, came = -math.inf, 0
+    i, j = live.label[at.first_i + a], live.label[at.first_j + b]
+    for c in range(at.n_h):
+        score = best[at.old + c * at.n_i + a]
+        score += scores.pair[at.group + live.label[at.first_h + c], i, j]
+        if score > top:
+            top, came = score, c
+    return came
+
+
+@part
 def _trace(
-    scores: SecondOrderScores,
-    live: LiveLabels,
-    s: int,
-    starts: IntArray,
-    best: FloatArray,
-    labels: CodeArray,  # (N,) out
+    scores: SecondOrderScores, live: LiveLabels, s: int, rooms: BestRooms, labels: CodeArray
 ) -> tuple[int, float]:
     """Follow the best path of a sequence from its end; returns its status and score."""
-    ptr, label, begin, end = live.ptr, live.label, scores.offsets[s], scores.offsets[s + 1]
-    a, b, value = _best_end(live, end + s, starts[end - 1 - begin], best)
-    if value == -math.inf:
-        return begin + _dead_end(starts, end - begin, best), value
+    begin, end, best, a, b = scores.offsets[s], scores.offsets[s + 1], rooms.best, 0, 0
+    value = 0.0
     for t in range(end - 1, begin - 1, -1):
-        p = t + s + 1
-        first_h, first_i, first_j = ptr[p - 2 if t > begin else 0], ptr[p - 1], ptr[p]
-        labels[t] = label[first_j + b]
-        if t == begin:
-            break
-        i, m, n_i = label[first_i + a], group(scores, t), first_j - first_i
-        top, came = -math.inf, 0
-        for c in range(first_i - first_h):
-            score = best[starts[t - begin - 1] + c * n_i + a]
-            score += scores.pair[m + label[first_h + c], i, labels[t]]
-            if score > top:
-                top, came = score, c
-        a, b = came, a
+        at = step_into(scores, live, s, t, rooms.starts)
+        if t == end - 1:
+            a, b, value = _best_end(at, best)
+            if value == -math.inf:
+                return begin + _dead_end(rooms.starts, end - begin, best), value
+        labels[t] = live.label[at.first_j + b]
+        if t > begin:
+            a, b = _best_before(scores, live, at, a, b, best), a
     return OK, value
 
 
@@ -129,8 +131,7 @@ def _trace(
 def second_order_max(
     scores: SecondOrderScores,
     live: LiveLabels,
-    starts: IntArray,  # (R,) workspace: one more than the longest sequence has tokens
-    best: FloatArray,  # workspace: the states of any sequence
+    rooms: BestRooms,
     labels: CodeArray,  # (N,) out
     value: FloatArray,  # (S,) out
     status: IntArray,  # (S,) out
@@ -143,5 +144,5 @@ def second_order_max(
     for s in range(value.shape[0]):
         value[s], status[s] = 0.0, OK
         if scores.offsets[s] < scores.offsets[s + 1]:
-            all_best_states(scores, live, s, starts, best)
-            status[s], value[s] = _trace(scores, live, s, starts, best, labels)
+            all_best_states(scores, live, s, rooms)
+            status[s], value[s] = _trace(scores, live, s, rooms, labels)

@@ -10,7 +10,7 @@ import math
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import NOTHING, OK, UNDERFLOW
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, step_into
 from crfkit.kernels.second_order.sum import (
     SecondOrderExponentials,
     SecondOrderRooms,
@@ -44,33 +44,27 @@ def _drawn(weights: FloatArray, count: int, uniform: float) -> int:
 
 
 @part
-def _weigh_ends(live: LiveLabels, p: int, start: int, in_logs: bool,
-                rooms: SecondOrderRooms) -> int:  # fmt: skip
+def _weigh_ends(at: Step, in_logs: bool, rooms: SecondOrderRooms) -> int:
     """Write the shares of the labels of the last token; returns how many these are."""
-    n_i = live.ptr[p] - live.ptr[p - 1]
-    n_j: int = live.ptr[p + 1] - live.ptr[p]
-    for b in range(n_j):
+    for b in range(at.n_j):
         whole = 0.0
-        for a in range(n_i):
-            known = rooms.alpha[start + a * n_j + b]
+        for a in range(at.n_i):
+            known = rooms.alpha[at.new + a * at.n_j + b]
             whole += math.exp(known) if in_logs else known
         rooms.row[0, b] = whole
-    return n_j
+    return at.n_j
 
 
 @part
-def _weigh_before_end(live: LiveLabels, p: int, start: int, b: int, in_logs: bool,
-                      rooms: SecondOrderRooms) -> int:  # fmt: skip
+def _weigh_before_end(at: Step, b: int, in_logs: bool, rooms: SecondOrderRooms) -> int:
     """Write the shares of the labels before the last one; returns how many these are."""
-    n_j = live.ptr[p + 1] - live.ptr[p]
-    n_i: int = live.ptr[p] - live.ptr[p - 1]
     top = -math.inf
-    for a in range(n_i):
-        rooms.row[0, a] = rooms.alpha[start + a * n_j + b]
+    for a in range(at.n_i):
+        rooms.row[0, a] = rooms.alpha[at.new + a * at.n_j + b]
         top = max(top, rooms.row[0, a])
-    for a in range(n_i if in_logs else 0):
+    for a in range(at.n_i if in_logs else 0):
         rooms.row[0, a] = math.exp(rooms.row[0, a] - top)
-    return n_i
+    return at.n_i
 
 
 @part
@@ -78,22 +72,49 @@ def _weigh_before(scores: SecondOrderScores, raised: SecondOrderExponentials, li
                   at: Step, a: int, b: int, in_logs: bool,
                   rooms: SecondOrderRooms) -> int:  # fmt: skip
     """Write the shares of the labels two before a token, given its label and that before it."""
-    (t, p, old, _), ptr, label = at, live.ptr, live.label
-    row, m = rooms.row, group(scores, t)
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
-    count: int = first_i - first_h
+    row, i, j = rooms.row, live.label[at.first_i + a], live.label[at.first_j + b]
     if in_logs:
         whole = log_before(scores, live, at, a, b, rooms)
-        for c in range(count):
+        for c in range(at.n_h):
             row[0, c] = math.exp(row[0, c] - whole)
-        return count
-    for c in range(count):
-        known = rooms.alpha[old + c * n_i + a]
+        return at.n_h
+    for c in range(at.n_h):
+        known = rooms.alpha[at.old + c * at.n_i + a]
         row[0, c] = 0.0
         if known > 0.0:  # else the row of the table may not be there
-            row[0, c] = known * raised.factor[m + label[first_h + c], i, j]
-    return count
+            row[0, c] = known * raised.factor[at.group + live.label[at.first_h + c], i, j]
+    return at.n_h
+
+
+@part
+def _draw(
+    scores: SecondOrderScores,
+    raised: SecondOrderExponentials,
+    live: LiveLabels,
+    s: int,
+    in_logs: bool,
+    uniforms: FloatArray,
+    rooms: SecondOrderRooms,
+    labels: CodeArray,
+) -> None:
+    """Draw the labels of a sequence, given its forward vectors."""
+    begin, end = scores.offsets[s], scores.offsets[s + 1]
+    for n in range(labels.shape[0]):
+        a, b = 0, 0  # of the labels of the next token and of that after it
+        for t in range(end - 1, begin - 1, -1):
+            at = step_into(scores, live, s, min(t + 2, end - 1), rooms.starts)
+            if t == end - 1:
+                drawn = _drawn(rooms.row, _weigh_ends(at, in_logs, rooms), uniforms[n, t])
+                labels[n, t] = live.label[at.first_j + drawn]
+            elif t == end - 2:
+                count = _weigh_before_end(at, a, in_logs, rooms)
+                drawn = _drawn(rooms.row, count, uniforms[n, t])
+                labels[n, t] = live.label[at.first_i + drawn]
+            else:
+                count = _weigh_before(scores, raised, live, at, a, b, in_logs, rooms)
+                drawn = _drawn(rooms.row, count, uniforms[n, t])
+                labels[n, t] = live.label[at.first_h + drawn]
+            a, b = drawn, a
 
 
 @kernel
@@ -111,46 +132,28 @@ def second_order_sample(
 
     ``P(y_{t-1} = h | y_t = i, y_{t+1} = j) ~ alpha_t(h, i) factor(h, i, j)``
     """
-    starts = rooms.starts
     for s in range(status.shape[0]):
-        begin, end = scores.offsets[s], scores.offsets[s + 1]
         status[s], in_logs = OK, False
-        if begin == end:
+        if scores.offsets[s] == scores.offsets[s + 1]:
             continue
         status[s] = forward_states(scores, raised, live, s, rooms)
         if status[s] == UNDERFLOW:
             status[s], in_logs = forward_logs(scores, live, s, rooms, log_z), True
-        for n in range(labels.shape[0] if status[s] == OK else 0):
-            a, b = 0, 0
-            for t in range(end - 1, begin - 1, -1):
-                p = t + s + 1
-                if t == end - 1:
-                    count = _weigh_ends(live, p, starts[t - begin], in_logs, rooms)
-                elif t == end - 2:
-                    last = starts[t + 1 - begin]
-                    count = _weigh_before_end(live, p + 1, last, b, in_logs, rooms)
-                else:
-                    at = Step(t + 2, p + 2, starts[t + 1 - begin], starts[t + 2 - begin])
-                    count = _weigh_before(scores, raised, live, at, a, b, in_logs, rooms)
-                drawn = _drawn(rooms.row, count, uniforms[n, t])
-                a, b = drawn, a
-                if t == end - 1:
-                    b = drawn
-                labels[n, t] = live.label[live.ptr[p] + drawn]
+        if status[s] == OK:
+            _draw(scores, raised, live, s, in_logs, uniforms, rooms, labels)
 
 
 @part
-def _entropy_of_end(live: LiveLabels, p: int, start: int, rooms: SecondOrderRooms) -> float:
+def _entropy_of_end(at: Step, rooms: SecondOrderRooms) -> float:
     """Return the entropy of the last label, and of the one before it given that."""
-    n_i, n_j = live.ptr[p] - live.ptr[p - 1], live.ptr[p + 1] - live.ptr[p]
     row, whole = rooms.row, 0.0
-    for b in range(n_j):
-        for a in range(n_i):
-            row[0, a] = rooms.alpha[start + a * n_j + b]
-        row[1, b] = log_of_sum(row, 0, n_i)
+    for b in range(at.n_j):
+        for a in range(at.n_i):
+            row[0, a] = rooms.alpha[at.new + a * at.n_j + b]
+        row[1, b] = log_of_sum(row, 0, at.n_i)
         if row[1, b] > NOTHING:
-            whole += math.exp(row[1, b]) * entropy_of(row, 0, n_i)
-    return whole + entropy_of(row, 1, n_j)
+            whole += math.exp(row[1, b]) * entropy_of(row, 0, at.n_i)
+    return whole + entropy_of(row, 1, at.n_j)
 
 
 @kernel
@@ -168,27 +171,25 @@ def second_order_entropy(
     ``H(y) = H(y_{T-1}, y_T) + sum_t sum_ij P(y_{t-1} = i, y_t = j) H(y_{t-2} | i, j)``, by
     logarithms: no term is negative.
     """
-    starts, alpha, beta = rooms.starts, rooms.alpha, rooms.beta
+    alpha, beta = rooms.alpha, rooms.beta
     for s in range(status.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
         entropy[s] = 0.0
         status[s] = forward_logs(scores, live, s, rooms, log_z)
-        if begin == end or status[s] != OK:
-            continue
-        entropy[s] = _entropy_of_end(live, end + s, starts[end - 1 - begin], rooms)
-        for state in range(n_states(live, end + s)):
-            beta[state] = 0.0
-        for t in range(end - 1, begin + 1, -1):
-            p, new = t + s + 1, starts[t - begin]
-            at = Step(t, p, starts[t - begin - 1], new)
-            first, n_h = live.ptr[p], live.ptr[p - 1] - live.ptr[p - 2]
-            n_j = live.ptr[p + 1] - first
-            for state in range(n_states(live, p)):
-                a, b = state // n_j, state % n_j
-                known = alpha[new + state] + beta[state]
-                if known > NOTHING:
+        for t in range(end - 1, begin - 1 if status[s] == OK else end - 1, -1):
+            at = step_into(scores, live, s, t, rooms.starts)
+            if t == end - 1:
+                entropy[s] = _entropy_of_end(at, rooms)
+            if t <= begin + 1:
+                break  # the label two before is known
+            for state in range(at.n_i * at.n_j):
+                a, b, ahead = state // at.n_j, state % at.n_j, 0.0
+                if t < end - 1:
+                    ahead = beta[state]
+                if alpha[at.new + state] + ahead > NOTHING:
                     log_before(scores, live, at, a, b, rooms)
-                    entropy[s] += math.exp(known) * entropy_of(rooms.row, 0, n_h)
-                own = scores.unary[t, live.label[first + b]]
-                alpha[new + state] = own + beta[state] - rooms.norm[t]
+                    share = math.exp(alpha[at.new + state] + ahead)
+                    entropy[s] += share * entropy_of(rooms.row, 0, at.n_h)
+                own = scores.unary[t, live.label[at.first_j + b]]
+                alpha[at.new + state] = own + ahead - rooms.norm[t]
             log_step_back(scores, live, at, 0.0, rooms, flow)

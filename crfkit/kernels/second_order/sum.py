@@ -14,7 +14,7 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, decay, fill, load_of, store_of, subtract
 from crfkit.kernels.chain.arrays import ChainSums
 from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW, log_total
-from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, group, n_states
+from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, step_into
 
 
 class SecondOrderExponentials(NamedTuple):
@@ -55,73 +55,65 @@ def _raise_row(scores: SecondOrderScores, shift: float, h: int, i: int,
 def _reachable(scores: SecondOrderScores, live: LiveLabels, at: Step, a: int, b: int,
                alpha: FloatArray) -> bool:  # fmt: skip
     """Whether an allowed step leads from a reachable state of the token before to one of this."""
-    (t, p, old, _), ptr, label = at, live.ptr, live.label
-    m = group(scores, t)
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
-    for c in range(first_i - first_h):
-        if alpha[old + c * n_i + a] > 0.0:
-            if scores.pair[m + label[first_h + c], i, j] > -math.inf:
+    i, j = live.label[at.first_i + a], live.label[at.first_j + b]
+    for c in range(at.n_h):
+        if alpha[at.old + c * at.n_i + a] > 0.0:
+            if scores.pair[at.group + live.label[at.first_h + c], i, j] > -math.inf:
                 return True
     return False
 
 
 @kernel
-def _forward_status(scores: SecondOrderScores, live: LiveLabels, at: Step,
+def _forward_status(scores: SecondOrderScores, live: LiveLabels, at: Step, is_first: bool,
                     alpha: FloatArray) -> int:  # fmt: skip
     """Tell an underflow from a state that no path reaches, and that from the end of all paths."""
-    t, p, old, new = at
-    n_i, n_j = live.ptr[p] - live.ptr[p - 1], live.ptr[p + 1] - live.ptr[p]
     alive = False
-    for a in range(n_i):
-        for b in range(n_j):
-            if alpha[new + a * n_j + b] >= TINY:
+    for a in range(at.n_i):
+        for b in range(at.n_j):
+            if alpha[at.new + a * at.n_j + b] >= TINY:
                 alive = True
-            elif old < 0 or _reachable(scores, live, at, a, b, alpha):
+            elif is_first or _reachable(scores, live, at, a, b, alpha):
                 return UNDERFLOW
-    return OK if alive else t
+    return OK if alive else at.t
 
 
 @part
-def _raise_labels(scores: SecondOrderScores, live: LiveLabels, t: int, p: int,
+def _raise_labels(scores: SecondOrderScores, live: LiveLabels, at: Step,
                   rooms: SecondOrderRooms) -> None:  # fmt: skip
     """Write the exponentials of the live labels of a token."""
-    top, shift = -math.inf, 0.0
-    for e in range(live.ptr[p], live.ptr[p + 1]):
-        top = max(top, scores.unary[t, live.label[e]])
-    shift = top if top > -math.inf else 0.0
-    rooms.shift[t] = shift
-    for e in range(live.ptr[p], live.ptr[p + 1]):
-        rooms.node[e] = math.exp(scores.unary[t, live.label[e]] - shift)
+    top, unary = -math.inf, scores.unary
+    for e in range(at.first_j, at.first_j + at.n_j):
+        top = max(top, unary[at.t, live.label[e]])
+    rooms.shift[at.t] = top
+    for e in range(at.first_j, at.first_j + at.n_j):
+        rooms.node[e] = math.exp(unary[at.t, live.label[e]] - top)
 
 
 @part
 def _forward_step(scores: SecondOrderScores, raised: SecondOrderExponentials, live: LiveLabels,
                   at: Step, scale: float, rooms: SecondOrderRooms) -> None:  # fmt: skip
     """``alpha_t(i, j) = scale sum_h alpha_{t-1}(h, i) factor(h, i, j)``, without `node`."""
-    (t, p, old, new), ptr, label, alpha = at, live.ptr, live.label, rooms.alpha
-    m = group(scores, t)
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    n_i, n_j = first_j - first_i, ptr[p + 1] - first_j
-    whole, factor, done = n_j == scores.unary.shape[1], raised.factor, raised.done
-    pair_shift = raised.pair_shift[m // (scores.unary.shape[1] + 1)]
-    for state in range(new, new + n_i * n_j):
+    label, alpha, factor, done = live.label, rooms.alpha, raised.factor, raised.done
+    pair_shift = raised.pair_shift[at.group // (scores.unary.shape[1] + 1)]
+    whole = at.n_j == scores.unary.shape[1]
+    for state in range(at.new, at.new + at.n_i * at.n_j):
         alpha[state] = 0.0
-    for c in range(first_i - first_h):  # in the order of the tables
-        h = m + label[first_h + c]
-        for a in range(n_i):
-            i, row, known = label[first_i + a], new + a * n_j, alpha[old + c * n_i + a] * scale
+    for c in range(at.n_h):  # in the order of the tables
+        h = at.group + label[at.first_h + c]
+        for a in range(at.n_i):
+            i, row = label[at.first_i + a], at.new + a * at.n_j
+            known = alpha[at.old + c * at.n_i + a] * scale
             if known == 0.0:
                 continue
             if not done[h, i]:
                 _raise_row(scores, pair_shift, h, i, factor)
                 done[h, i] = True
             if whole:
-                for b in range(n_j):
+                for b in range(at.n_j):
                     alpha[row + b] += known * factor[h, i, b]
             else:
-                for b in range(n_j):
-                    alpha[row + b] += known * factor[h, i, label[first_j + b]]
+                for b in range(at.n_j):
+                    alpha[row + b] += known * factor[h, i, label[at.first_j + b]]
 
 
 @kernel
@@ -137,29 +129,25 @@ def forward_states(
     ``alpha_t(i, j) = node_t(j) sum_h alpha_{t-1}(h, i) factor(h, i, j) / norm_{t-1}``, ``norm_t =
     sum_ij alpha_t(i, j)``.
     """
-    starts, alpha, node, scale = rooms.starts, rooms.alpha, rooms.node, 1.0
+    alpha, node, scale = rooms.alpha, rooms.node, 1.0
     begin, end = scores.offsets[s], scores.offsets[s + 1]
-    starts[0] = 0
     for t in range(begin, end):
-        p, new = t + s + 1, starts[t - begin]
-        count = n_states(live, p)
-        starts[t - begin + 1], at = new + count, Step(t, p, -1, new)
-        _raise_labels(scores, live, t, p, rooms)
+        at = step_into(scores, live, s, t, rooms.starts)
+        _raise_labels(scores, live, at, rooms)
         if t == begin:
-            for b in range(count):
+            for b in range(at.n_j):
                 alpha[b] = 1.0
         else:
-            at = Step(t, p, starts[t - begin - 1], new)
             _forward_step(scores, raised, live, at, scale, rooms)
-        first, n_j, total, least = live.ptr[p], live.ptr[p + 1] - live.ptr[p], 0.0, 1.0
-        for row in range(new, new + count, max(n_j, 1)):
-            for b in range(n_j):
-                value = alpha[row + b] * node[first + b]
-                alpha[row + b] = value
+        total, least = 0.0, 1.0
+        for a in range(at.n_i):
+            for b in range(at.n_j):
+                value = alpha[at.new + a * at.n_j + b] * node[at.first_j + b]
+                alpha[at.new + a * at.n_j + b] = value
                 total += value
                 least = min(least, value)
-        if least < TINY or count == 0:
-            status = _forward_status(scores, live, at, alpha)
+        if least < TINY or at.n_i * at.n_j == 0:
+            status = _forward_status(scores, live, at, t == begin, alpha)
             if status != OK:
                 return status
         rooms.norm[t] = total
@@ -174,27 +162,25 @@ def _step_back(scores: SecondOrderScores, raised: SecondOrderExponentials, live:
 
     With the messages ``b_t(i, j) = node_t(j) beta_t(i, j) / norm_{t-1}``.
     """
-    (t, p, old, new), ptr, label = at, live.ptr, live.label
-    alpha, beta = rooms.alpha, rooms.beta
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    n_i, n_j, factor, m = first_j - first_i, ptr[p + 1] - first_j, raised.factor, group(scores, t)
-    whole = n_j == scores.unary.shape[1]
-    for c in range(first_i - first_h):
-        h = m + label[first_h + c]
-        for a in range(n_i):
-            i, row, known, total = label[first_i + a], new + a * n_j, alpha[old + c * n_i + a], 0.0
+    label, alpha, beta, factor = live.label, rooms.alpha, rooms.beta, raised.factor
+    whole = at.n_j == scores.unary.shape[1]
+    for c in range(at.n_h):
+        h = at.group + label[at.first_h + c]
+        for a in range(at.n_i):
+            i, row, total = label[at.first_i + a], at.new + a * at.n_j, 0.0
+            known = alpha[at.old + c * at.n_i + a]
             if known > 0.0 and whole:
-                for b in range(n_j):
+                for b in range(at.n_j):
                     moved = factor[h, i, b] * alpha[row + b]
                     total += moved
                     flow[h, i, b] += known * moved
             elif known > 0.0:
-                for b in range(n_j):
-                    j = label[first_j + b]
+                for b in range(at.n_j):
+                    j = label[at.first_j + b]
                     moved = factor[h, i, j] * alpha[row + b]
                     total += moved
                     flow[h, i, j] += known * moved
-            beta[c * n_i + a] = total
+            beta[c * at.n_i + a] = total
 
 
 @part
@@ -208,24 +194,22 @@ def _backward(
     out: ChainSums,
 ) -> None:
     """Scaled backward recurrence of a sequence, whose marginals and expected steps are added."""
-    starts, alpha, beta, marginals = rooms.starts, rooms.alpha, rooms.beta, out.marginals
+    alpha, beta, marginals = rooms.alpha, rooms.beta, out.marginals
     begin, end = scores.offsets[s], scores.offsets[s + 1]
-    for state in range(n_states(live, end + s)):
-        beta[state] = weight / rooms.norm[end - 1]
     for t in range(end - 1, begin - 1, -1):
-        p, new, scale = t + s + 1, starts[t - begin], 0.0
+        at, scale = step_into(scores, live, s, t, rooms.starts), 0.0
         if t > begin:
             scale = 1.0 / rooms.norm[t - 1]
-        first, n_j = live.ptr[p], live.ptr[p + 1] - live.ptr[p]
-        for row in range(0, n_states(live, p), n_j):
-            for b in range(n_j):
-                known, ahead = alpha[new + row + b], beta[row + b]
+        for a in range(at.n_i):
+            for b in range(at.n_j):
+                state, ahead = at.new + a * at.n_j + b, weight / rooms.norm[t]
+                if t < end - 1:
+                    ahead = beta[a * at.n_j + b]
                 # A state that no path reaches may have an unbounded beta: it must not count.
-                if known > 0.0:
-                    marginals[t, live.label[first + b]] += known * ahead
-                    alpha[new + row + b] = rooms.node[first + b] * scale * ahead
+                if alpha[state] > 0.0:
+                    marginals[t, live.label[at.first_j + b]] += alpha[state] * ahead
+                    alpha[state] = rooms.node[at.first_j + b] * scale * ahead
         if t > begin:
-            at = Step(t, p, starts[t - begin - 1], new)
             _step_back(scores, raised, live, at, rooms, out.flow)
 
 
@@ -242,7 +226,7 @@ def second_order_sum(
 
     Scaled forward-backward in the linear domain, in time of the steps between live labels.
     """
-    index, size = scores.transition_index, scores.unary.shape[1]
+    index = scores.transition_index
     for s in range(out.status.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
         out.log_z[s], out.status[s] = 0.0, OK
@@ -255,7 +239,7 @@ def second_order_sum(
                 whole += (end - begin - 1) * raised.pair_shift[index[0]]
             else:
                 for t in range(begin + 1, end):
-                    whole += raised.pair_shift[group(scores, t) // (size + 1)]
+                    whole += raised.pair_shift[index[t]]
             out.log_z[s] = whole
             _backward(scores, raised, live, s, weight[s], rooms, out)
 
@@ -267,14 +251,11 @@ def log_before(scores: SecondOrderScores, live: LiveLabels, at: Step, a: int, b:
 
     ``log alpha_{t-1}(h, i) + pair(h, i, j)``.
     """
-    (t, p, old, _), ptr, label = at, live.ptr, live.label
-    alpha, row, m = rooms.alpha, rooms.row, group(scores, t)
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    i, j, n_i = label[first_i + a], label[first_j + b], first_j - first_i
-    for c in range(first_i - first_h):
-        known = alpha[old + c * n_i + a]
-        row[0, c] = known + scores.pair[m + label[first_h + c], i, j]
-    return log_of_sum(row, 0, first_i - first_h)
+    i, j, row = live.label[at.first_i + a], live.label[at.first_j + b], rooms.row
+    for c in range(at.n_h):
+        pair = scores.pair[at.group + live.label[at.first_h + c], i, j]
+        row[0, c] = rooms.alpha[at.old + c * at.n_i + a] + pair
+    return log_of_sum(row, 0, at.n_h)
 
 
 @part
@@ -304,24 +285,20 @@ def forward_logs(
 
     Unnormalized logarithms grow with the length and lose their digits.
     """
-    starts, alpha, partial = rooms.starts, rooms.alpha, 0.0
+    alpha, partial = rooms.alpha, 0.0
     begin, end = scores.offsets[s], scores.offsets[s + 1]
-    starts[0], log_z[s] = 0, 0.0
+    log_z[s] = 0.0
     for t in range(begin, end):
-        p, new = t + s + 1, starts[t - begin]
-        count, n_j, first = n_states(live, p), live.ptr[p + 1] - live.ptr[p], live.ptr[p]
-        starts[t - begin + 1], top, total = new + count, -math.inf, 0.0
-        for state in range(count):
-            a, b = state // n_j, state % n_j
-            value = scores.unary[t, live.label[first + b]]
+        at, top, total = step_into(scores, live, s, t, rooms.starts), -math.inf, 0.0
+        for state in range(at.n_i * at.n_j):
+            value = scores.unary[t, live.label[at.first_j + state % at.n_j]]
             if t > begin:
-                at = Step(t, p, starts[t - begin - 1], new)
-                value += log_before(scores, live, at, a, b, rooms)
-            alpha[new + state] = value
+                value += log_before(scores, live, at, state // at.n_j, state % at.n_j, rooms)
+            alpha[at.new + state] = value
             top = max(top, value)
         if top == -math.inf:
             return t
-        for state in range(new, new + count):
+        for state in range(at.new, at.new + at.n_i * at.n_j):
             total += math.exp(alpha[state] - top)
         norm = top + math.log(total)
         rooms.norm[t] = norm
@@ -329,7 +306,7 @@ def forward_logs(
         if t % 128 == 0 or t == end - 1:  # in runs: long sums lose digits
             log_z[s] += partial
             partial = 0.0
-        for state in range(new, new + count):
+        for state in range(at.new, at.new + at.n_i * at.n_j):
             alpha[state] -= norm
     return OK
 
@@ -342,20 +319,17 @@ def log_step_back(scores: SecondOrderScores, live: LiveLabels, at: Step, weight:
     The messages ``b_t = unary_t + log beta_t - norm_t`` stand in place of the forward vector. Steps
     are not counted where there is no room for them.
     """
-    (t, p, old, new), ptr, label = at, live.ptr, live.label
-    alpha, work, m = rooms.alpha, rooms.row, group(scores, t)
-    first_h, first_i, first_j = ptr[p - 2], ptr[p - 1], ptr[p]
-    n_i, n_j, counted = first_j - first_i, ptr[p + 1] - first_j, flow.shape[0] > 0
-    for c in range(first_i - first_h):
-        h = m + label[first_h + c]
-        for a in range(n_i):
-            i, known = label[first_i + a], alpha[old + c * n_i + a]
-            for b in range(n_j):
-                j = label[first_j + b]
-                work[0, b] = scores.pair[h, i, j] + alpha[new + a * n_j + b]
+    label, alpha, work, counted = live.label, rooms.alpha, rooms.row, flow.shape[0] > 0
+    for c in range(at.n_h):
+        h = at.group + label[at.first_h + c]
+        for a in range(at.n_i):
+            i, known = label[at.first_i + a], alpha[at.old + c * at.n_i + a]
+            for b in range(at.n_j):
+                j = label[at.first_j + b]
+                work[0, b] = scores.pair[h, i, j] + alpha[at.new + a * at.n_j + b]
                 if counted and known + work[0, b] > NOTHING:
                     flow[h, i, j] += weight * math.exp(known + work[0, b])
-            rooms.beta[c * n_i + a] = log_of_sum(work, 0, n_j)
+            rooms.beta[c * at.n_i + a] = log_of_sum(work, 0, at.n_j)
 
 
 @kernel
@@ -371,21 +345,19 @@ def second_order_sum_log(
 
     Many times slower than `second_order_sum`, and right for scores of any size.
     """
-    starts, alpha, beta, norm = rooms.starts, rooms.alpha, rooms.beta, rooms.norm
+    alpha, beta = rooms.alpha, rooms.beta
     begin, end = scores.offsets[s], scores.offsets[s + 1]
     status = forward_logs(scores, live, s, rooms, out.log_z)
     if status != OK:
         return status
-    for state in range(n_states(live, end + s)):
-        beta[state] = 0.0
     for t in range(end - 1, begin - 1, -1):
-        p, new, first = t + s + 1, starts[t - begin], live.ptr[t + s + 1]
-        n_j = live.ptr[p + 1] - first
-        for state in range(n_states(live, p)):
-            label = live.label[first + state % n_j]
-            out.marginals[t, label] += weight * math.exp(alpha[new + state] + beta[state])
-            alpha[new + state] = scores.unary[t, label] + beta[state] - norm[t]
+        at = step_into(scores, live, s, t, rooms.starts)
+        for state in range(at.n_i * at.n_j):
+            label, ahead = live.label[at.first_j + state % at.n_j], 0.0
+            if t < end - 1:
+                ahead = beta[state]
+            out.marginals[t, label] += weight * math.exp(alpha[at.new + state] + ahead)
+            alpha[at.new + state] = scores.unary[t, label] + ahead - rooms.norm[t]
         if t > begin:
-            at = Step(t, p, starts[t - begin - 1], new)
             log_step_back(scores, live, at, weight, rooms, out.flow)
     return OK
