@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
 
-from crfkit import PackedSequences
+from crfkit import HMMClassifier, PackedSequences
+from crfkit.generative import Additive
 from crfkit.generative.emissions import Bernoulli, Categorical, Multinomial
 
 K, D = 3, 4
@@ -133,3 +134,23 @@ def test_errors():
         fitted(Bernoulli(alpha=0.0), counts, np.array([0, 1]), np.ones(2))
     exact = fitted(Multinomial(alpha=0.0), counts, np.array([0, 1]), np.ones(2))
     assert np.array_equal(np.exp(exact.logs), [[0, 1, 0.5], [1, 0, 0.5]])
+
+
+@pytest.mark.parametrize("model", [*MODELS, "categorical"])
+def test_hidden_markov_models_without_transitions_are_naive_bayes(model):
+    rng = np.random.RandomState(0)
+    rows, codes = rng.randint(0, 3, (40, D)), rng.randint(0, K, 40)
+    classes = np.array(["a", "b", "c"])
+    if model == "categorical":
+        emission, expected = Categorical(alpha=1.0), CategoricalNB(min_categories=4)
+    else:
+        emission, expected = (kind() for kind in MODELS[model])
+        rows = sp.csr_array(rows.astype(float))
+    expected.fit(rows, codes)
+    X, y = [rows[:15], rows[15:]], [classes[codes[:15]], classes[codes[15:]]]
+    bayes = HMMClassifier(order=0, emissions=emission, smoothing=Additive(alpha=0)).fit(X, y)
+    found = np.log(np.concatenate(bayes.predict_proba(X)))
+    assert np.abs(found - expected.predict_log_proba(rows)).max() < 1e-10
+    joint = expected.predict_joint_log_proba(rows)
+    logs = np.logaddexp.reduce(joint, axis=1)
+    assert np.abs(bayes.log_likelihood(X) - [logs[:15].sum(), logs[15:].sum()]).max() < 1e-10

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit import PackedSequences
+from crfkit import HMMClassifier, PackedSequences
 from crfkit.generative.emissions import Words
+from crfkit.persistence import dumps, loads
 
 WORDS = ["ding", "sing", "ring", "dog", "dog"]
 CODES = np.array([1, 1, 0, 0, 0], np.int32)  # N is 0, V is 1
@@ -110,3 +111,33 @@ def test_parameters_and_data_are_checked():
         Words().estimate((np.eye(2),), data)
     with pytest.raises(TypeError, match="which has no suffixes"):
         Words().vectorizer().fit([[1, 2]])
+
+
+X = [
+    ["The", "dog", "barks"],
+    ["dogs", "bark"],
+    ["the", "cats", "walk", "."],
+    ["1984", "dogs", "sing"],
+]
+Y = [["D", "N", "V"], ["N", "V"], ["D", "N", "V", "P"], ["D", "N", "V"]]
+NEW = [["Dogs", "walks"], ["the", "1,204", "-", "cows", "moo", "NATO"]]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_models_of_words(order):
+    hmm = HMMClassifier(order=order, emissions=Words(max_length=3)).fit(X, Y)
+    assert np.isfinite(hmm.log_likelihood([*X, *NEW])).all()
+    parts = HMMClassifier(order=order, emissions=Words(max_length=3))
+    for part in (slice(0, 1), slice(1, 4)):
+        parts.partial_fit(X[part], Y[part], classes=["D", "N", "P", "V"])
+    # The columns of what was learned first are the first.
+    assert np.abs(parts.log_likelihood(X) - hmm.log_likelihood(X)).max() < 1e-9
+    again = loads(dumps(parts))
+    assert np.array_equal(again.log_likelihood(NEW), parts.log_likelihood(NEW))
+    assert again.partial_fit(X, Y).predict(X) == parts.partial_fit(X, Y).predict(X)
+    drawn, labels = hmm.generate([4] * 20, random_state=0)
+    assert np.isfinite(hmm.log_likelihood(drawn, labels)).all()
+    if order < 2:
+        crf = hmm.to_crf()
+        for ours, theirs in zip(hmm.predict_proba(NEW), crf.predict_proba(NEW), strict=True):
+            assert np.abs(ours - theirs).max() < 1e-10

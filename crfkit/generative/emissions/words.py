@@ -70,7 +70,8 @@ class Words(SymbolEmission):
 
     Notes
     -----
-    Not a maximum of the likelihood: the objective of Baum-Welch may fall by little.
+    The estimates do not maximize the likelihood, so that EM, which labels that are not known need,
+    refuses them.
 
     References
     ----------
