@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
@@ -41,15 +41,12 @@ class SuffixTree(NamedTuple):
         return found
 
 
-# Classes of a word: its longest suffix that is known, and what it consists of, known or not.
-Ends = tuple[str | None, str]
-
-
 class LearnedClasses(NamedTuple):
     """Classes of rare words."""
 
     names: list[str]  # sorted, without `UNKNOWN`
-    ends: dict[str, Ends]  # of the rare words
+    suffixes: dict[str, str | None]  # of the rare words: the longest one that is known
+    shapes: dict[str, str]  # what they consist of, known or not
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,8 +107,11 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         shapes = [f"{CLASS}{case} {_shape(word)}>" for word, case in zip(rare, cases, strict=True)]
         found = _repeated(shapes) | _repeated([f"{CLASS}{case}>" for case in cases])
         names, longest = self._repeated_suffixes(rare, np.array(cases))
-        pairs = zip(map([*names, None].__getitem__, longest.tolist()), shapes, strict=True)
-        return LearnedClasses(sorted(found.union(names)), dict(zip(rare, pairs, strict=True)))
+        ends = map([*names, None].__getitem__, longest.tolist())
+        return LearnedClasses(
+            sorted(found.union(names)), dict(zip(rare, ends, strict=True)),
+            dict(zip(rare, shapes, strict=True)),
+        )  # fmt: skip
 
     def _repeated_suffixes(
         self, words: list[str], cases: NDArray[np.str_]
@@ -139,11 +139,11 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         return names, longest
 
     def tree(
-        self, words: Sequence[str], classes: Sequence[str], ends: Mapping[str, Ends] | None = None
+        self, words: Sequence[str], classes: Sequence[str], learned: LearnedClasses | None = None
     ) -> SuffixTree:
         """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related.
 
-        Of some words the `ends` may be known.
+        Of some words the classes may be known, as they were `learned`.
         """
         number = {name: h for h, name in enumerate(classes)}
         last, kinds = len(classes) - 1, [name[len(CLASS) + 1 : len(CLASS) + 2] for name in classes]
@@ -157,15 +157,18 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
             elif kind in ("*", " "):
                 parent[h] = cases.get(lead[-2], last)
         end, shape = np.empty((2, len(words)), np.int64)
-        known = {} if ends is None else ends
+        suffixes, shapes = ({}, {}) if learned is None else learned[1:]
         for n, word in enumerate(words):
-            suffix, consists = known.get(word) or self._ends(word, number)
+            if word in shapes:
+                suffix, consists = suffixes[word], shapes[word]
+            else:
+                suffix, consists = self._ends(word, number)
             end[n] = cases[_case(word)] if suffix is None else number[suffix]
             shape[n] = number.get(consists, -1)
         is_suffix = np.array([kind == "*" for kind in kinds])
         return SuffixTree(np.where(is_suffix[end] | (shape < 0), end, shape), end, shape, parent)
 
-    def _ends(self, word: str, known: Container[str]) -> Ends:
+    def _ends(self, word: str, known: Container[str]) -> tuple[str | None, str]:
         """Return the classes of the longest suffix of a word that is known, and of its shape."""
         case = _case(word)
         return self._suffix(case, word, known), f"{CLASS}{case} {_shape(word)}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -17,7 +17,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, Ends, SuffixClasses, SuffixTree
+from crfkit.features.suffixes import CLASS, UNKNOWN, LearnedClasses, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -71,16 +71,16 @@ class SymbolNames(LazyNames):
         return self.symbols[column][self.n_known[column] : -1]
 
     def suffix_tree(
-        self, column: int, suffixes: SuffixClasses, ends: Mapping[str, Ends] | None = None
+        self, column: int, suffixes: SuffixClasses, learned: LearnedClasses | None = None
     ) -> SuffixTree:
         """Return the classes of the words of a column; the last ones are remembered.
 
-        Of some words the `ends` may be known, as of ``SuffixClasses.learn``.
+        Of some words they may be known, as they were `learned`.
         """
         key = column, suffixes.max_length
         if self._tree is None or self._tree[0] != key:
             classes = self.symbols[column][self.n_known[column] :]
-            self._tree = key, suffixes.tree(self.known(column), classes, ends)
+            self._tree = key, suffixes.tree(self.known(column), classes, learned)
         return self._tree[1]
 
     def leads(self) -> Iterator[str]:
@@ -321,7 +321,7 @@ class SymbolVectorizer(SequenceTransformer):
         self.form_ = read.form
         self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
         if self.suffixes is not None and not names.classes(c):  # else there may be longer ones
-            self.names_.suffix_tree(c, self.suffixes, learned.ends)
+            self.names_.suffix_tree(c, self.suffixes, learned)
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
         new = [found.of(list(table)) for found, table in zip(self._tables, tables, strict=True)]
