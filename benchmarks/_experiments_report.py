@@ -14,6 +14,7 @@ Table = Callable[[Row, list[Row]], list[str]]
 def blocks(cases: Cases, table: Table) -> dict[str, Callable[[], list[str]]]:
     """Return what writes the lines of each block."""
     return {
+        "square": lambda: table(*square(cases("square"))),
         "label_bias": lambda: table(*label_bias(cases("label_bias"))),
         "mixed_orders": lambda: table(*growth(cases("mixed_orders"))),
         "mixed_orders_wins": lambda: table(*wins(cases("mixed_orders"))),
@@ -26,6 +27,20 @@ def percent(values: list[float], digits: int = 1) -> str:
     """Return mean and deviation of shares."""
     means = f"{100 * statistics.mean(values):.{digits}f}"
     return f"{means} ± {100 * statistics.stdev(values):.{digits}f}" if len(values) > 1 else means
+
+
+def square(found: dict[str, Any]) -> tuple[Row, list[Row]]:
+    """Return errors and log losses of each model, by words and by attributes that overlap."""
+    head = ("", "words: wrong, %", "-log P(y given x) a token", "overlapping: wrong, %",
+            "-log P(y given x) a token")  # fmt: skip
+    kinds = [found[kind] for kind in ("words", "overlapping") if kind in found]
+    rows = []
+    for name in kinds[0] if len(kinds) == 2 else ():
+        cells = []
+        for kind in kinds:
+            cells += [percent(kind[name]["wrong"]), f"{statistics.mean(kind[name]['loss']):.2f}"]
+        rows.append((name, *cells))
+    return head, rows
 
 
 def label_bias(found: dict[str, Any]) -> tuple[Row, list[Row]]:

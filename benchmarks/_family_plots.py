@@ -121,3 +121,66 @@ def _lattice(ax: Any, first: Any, steps: Any) -> None:
     for (x, y), mass in nodes:
         shade = str(0.95 - 0.75 * mass)
         ax.scatter([x], [y], s=240, color=shade, edgecolors="k", linewidths=0.6, zorder=2)
+
+
+# Where each model stands in the square, and its edges: among labels, between a label and its token.
+SQUARE = {
+    "naive Bayes": ((0.0, 5.2), "", "label to token"),
+    "logistic regression": ((11.0, 5.2), "", "line"),
+    "HMM": ((0.0, 0.0), "next", "label to token"),
+    "MEMM": ((5.5, 0.0), "next", "token to label"),
+    "linear-chain CRF": ((11.0, 0.0), "line", "line"),
+}
+SAID = {
+    "naive Bayes": r"$\prod_t\,P(y_t)\,P(x_t \mid y_t)$",
+    "logistic regression": r"$\prod_t\,\exp s_t(y_t)\,/\,Z_t(x)$",
+    "HMM": r"$\prod_t\,P(y_t \mid y_{t-1})\,P(x_t \mid y_t)$",
+    "MEMM": r"$\prod_t\,P(y_t \mid y_{t-1}, x_t)$",
+    "linear-chain CRF": r"$\exp \sum_t s_t(y_{t-1}, y_t)\,/\,Z(x)$",
+}
+
+
+def square(path: Path) -> None:
+    """Draw the graphs of the models of labels and tokens; filled tokens are given."""
+    figure, axes = _figure(1, 9.6, 4.9)
+    ax = axes[0, 0]
+    for name, ((left, low), among, between) in SQUARE.items():
+        _graph(ax, left, low, among, between)
+        ax.text(left + 1.5, low + 2.45, name, ha="center", fontsize="large")
+        ax.text(left + 1.5, low - 0.95, SAID[name], ha="center", va="center")
+    wide = {"arrowstyle": "simple,head_width=0.9,tail_width=0.3", "color": "C0", "alpha": 0.6}
+    arrows = [(3.9, 6.0, 10.1, 6.0), (3.8, 0.8, 4.7, 0.8), (9.3, 0.8, 10.2, 0.8)]
+    arrows += [(x, 3.75, x, 3.05) for x in (1.5, 12.5)]
+    for x, y, x_to, y_to in arrows:
+        ax.annotate("", (x_to, y_to), (x, y), arrowprops=wide)
+    ax.text(7.0, 6.35, "labels, given the tokens", ha="center", color="C0")
+    for x in (2.0, 13.0):
+        ax.text(x, 3.4, "labels in sequence", va="center", color="C0")
+    ax.set(xlim=(-0.6, 16.0), ylim=(-1.4, 8.0))
+    ax.set_aspect("equal")
+    ax.axis("off")
+    _save(figure, path)
+
+
+def _graph(ax: Any, left: float, low: float, among: str, between: str) -> None:
+    """Draw three labels above their tokens."""
+    places = [left + 1.5 * t for t in range(3)]
+    for t, x in enumerate(places):
+        up, down = (x, low + 1.6), (x, low)
+        if t and among:
+            _edge(ax, (places[t - 1], low + 1.6), up, among == "next")
+        if between == "token to label":
+            _edge(ax, down, up, True)
+        else:
+            _edge(ax, up, down, between == "label to token")
+        given = between != "label to token"
+        for (column, row), letter, filled in ((up, "y", False), (down, "x", given)):
+            ax.scatter(column, row, s=420, zorder=2, edgecolors="k",
+                       color="0.75" if filled else "w")  # fmt: skip
+            ax.text(column, row, f"${letter}_{t + 1}$", ha="center", va="center", zorder=3)
+
+
+def _edge(ax: Any, start: Any, end: Any, directed: bool) -> None:
+    """Draw an edge between two nodes, whose discs cover its ends."""
+    style = {"arrowstyle": "-|>" if directed else "-", "shrinkA": 11, "shrinkB": 11, "color": "k"}
+    ax.annotate("", end, start, arrowprops=style, zorder=1)

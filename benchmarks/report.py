@@ -31,6 +31,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
+    "docs/family.md",
     "docs/experiments.md",
     "docs/hmm.md",
     "docs/pos_tagging.md",

@@ -48,6 +48,7 @@ import scaling
 import segments
 import solver_history
 import solvers_agree
+import square
 import tagging
 import training
 
@@ -60,6 +61,7 @@ PARTS: dict[str, ModuleType] = {
     "scaling": scaling,
     "solvers_agree": solvers_agree,
     "solver_history": solver_history,
+    "square": square,
     "label_bias": label_bias,
     "mixed_orders": mixed_orders,
     "learning_curves": learning_curves,
