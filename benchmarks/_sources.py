@@ -48,6 +48,11 @@ def split(data: Any, n_train: int) -> Split:
     return Split(packed[:n_train], data.y[:n_train], packed[n_train:], data.y[n_train:])
 
 
+def with_constant(tokens: list[list[list[str]]]) -> list[list[list[str]]]:
+    """Return tokens with an attribute that all of them have."""
+    return [[[*token, "any"] for token in row] for row in tokens]
+
+
 def counted(order: int) -> HMMClassifier:
     """Return a model of labels and symbols, not fitted."""
     return HMMClassifier(
