@@ -49,6 +49,17 @@ def check_method(name: str, value: Any, method: str, other: str = "a string") ->
         )
 
 
+def find_named(
+    name: str, value: Any, options: Mapping[str, Any], method: str, other: str = "a string"
+) -> Any:
+    """Return a parameter that is an object with a method, or names one of some classes."""
+    if isinstance(value, str):
+        check_option(name, value, options)
+        return options[value]()
+    check_method(name, value, method, other)
+    return value
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise TypeError if a parameter is not a boolean."""
     if not isinstance(value, (bool, np.bool_)):

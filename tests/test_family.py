@@ -94,7 +94,7 @@ def test_without_transitions_a_hidden_markov_model_is_naive_bayes(bayes, hmm):
     with pytest.raises(AssertionError):
         assert_same_posterior(hmm, bayes)
     # Emissions are counted in the same way in both.
-    for ours, theirs in zip(hmm.emission_, bayes.emission_, strict=True):
+    for ours, theirs in zip(hmm.emission_tables_, bayes.emission_tables_, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

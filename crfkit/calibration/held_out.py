@@ -20,9 +20,9 @@ from crfkit.calibration.base import HeldOut
 from crfkit.data import PackedSequences, SoftLabels
 from crfkit.data.labels import by_sequence, iterate_sequences
 from crfkit.estimators import CRFClassifier, HMMClassifier, SemiMarkovCRF
-from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.metrics.confidence import last_step
+from crfkit.training.data import fitted_attributes
 
 
 def listed(sequences: Any) -> Any:

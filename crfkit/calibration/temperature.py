@@ -18,7 +18,6 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.soft import most_probable
 from crfkit.data.targets import Targets, Weights
-from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators._questions import SHARE, tokens_of
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.labels.segmentation import allowed_codes
@@ -26,6 +25,7 @@ from crfkit.losses import LogLoss
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.structures import Structure
+from crfkit.training.data import fitted_attributes
 
 # Temperatures lie between 1 / MOST and MOST.
 MOST = 100.0

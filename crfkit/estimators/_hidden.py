@@ -41,6 +41,7 @@ from crfkit.training.data import (
     pack_training,
     read_training,
 )
+from crfkit.training.fit import shared_parameters
 
 ORDERS = 0, 1, 2
 # Vectorizers that take new symbols, or attributes, after `fit`.
@@ -61,29 +62,16 @@ class Setup(NamedTuple):
     @classmethod
     def of(cls, estimator: Any) -> Setup:
         """Return the parameters of an estimator; ValueError or TypeError if one cannot be used."""
-        given = estimator.get_params(deep=False)
+        given = shared_parameters(estimator)
         check_whole("order", given["order"])
         if given["order"] not in ORDERS:
             raise ValueError(f"order={given['order']!r} must be one of {ORDERS}.")
-        for name in ("stop", "warm_start"):
-            check_flag(name, given[name])
+        check_flag("stop", given["stop"])
         if given["n_states"] is not None:
             check_whole("n_states", given["n_states"], 1)
         check_whole("max_iter", given["max_iter"])
         check_whole("n_init", given["n_init"], 1)
         check_number("tol", given["tol"])
-        if not isinstance(given["verbose"], bool):
-            check_whole("verbose", given["verbose"])
-        if given["n_jobs"] is not None:
-            check_whole("n_jobs", given["n_jobs"], None)
-        if given["features"] is not None:
-            check_method("features", given["features"], "fit_transform", "None")
-        check_random_state(given["random_state"])
-        if given["constraints"] is not None:
-            from crfkit.constraints import Constraints  # rules take their time to import
-
-            Constraints.of(given["constraints"])
-        estimator._decoder()
         return cls(
             int(given["order"]), bool(given["stop"]), find_smoothing(given["smoothing"]),
             _checked_emissions(given["emissions"]), given["features"], given["n_states"],

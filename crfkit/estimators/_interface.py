@@ -17,12 +17,7 @@ from crfkit.data.labels import (
     check_lengths,
     check_sample_weight,
 )
-from crfkit.labels.base import LabelSpace, TokenLabels
-from crfkit.labels.segments import SegmentLabels
-from crfkit.potentials.blocks import NAMES_OF
-
-# Fitted attributes whose names do not end as those of scikit-learn.
-PRIVATE = (*NAMES_OF.values(), "_partial_state")
+from crfkit.training.data import fitted_attributes
 
 
 def sequence_tags(tags: Tags) -> Tags:
@@ -44,20 +39,6 @@ def restore(self: Any, state: dict[str, Any]) -> None:
     defaults = {p.name: p.default for p in known if p.default is not p.empty}
     BaseEstimator.__setstate__(self, defaults | state)
     protect(fitted_attributes(self))
-
-
-def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return what a fit has set."""
-    return {
-        name: value
-        for name, value in vars(estimator).items()
-        if (name.endswith("_") and not name.startswith("_")) or name in PRIVATE
-    }
-
-
-def fitted_labels(self: Any) -> LabelSpace:
-    """Return the labels of a fitted model, whatever its parameters say by now."""
-    return SegmentLabels(None) if "length_scores_" in vars(self) else TokenLabels()
 
 
 def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

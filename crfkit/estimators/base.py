@@ -16,31 +16,26 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
+from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
 from crfkit.compiler.jit import protect
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.estimators._asking import ask, held
 from crfkit.estimators._bounds import predict_with_bounds
-from crfkit.estimators._interface import (
-    fitted_attributes,
-    fitted_labels,
-    restore,
-    score,
-    sequence_tags,
-)
+from crfkit.estimators._interface import restore, score, sequence_tags
 from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import names_of_attributes
 from crfkit.estimators._voting import check_free, elect
 from crfkit.features import SequenceVectorizer
 from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference.base import DecodedLabels, FittedModel
-from crfkit.inference.named import find_decoder
+from crfkit.inference.named import DECODERS
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
 from crfkit.labels.base import LabelCoding, TokenCoding
 from crfkit.persistence import SaveMixin
 from crfkit.potentials.blocks import TOKENS, sparse_counts
 from crfkit.structures import Structure
-from crfkit.training.data import Attributes, Schema, pack_new
+from crfkit.training.data import Attributes, Schema, fitted_attributes, fitted_labels, pack_new
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -217,7 +212,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         return data
 
     def _decoder(self) -> Any:
-        return find_decoder(self.decoding)
+        return find_named("decoding", self.decoding, DECODERS, "decode")
 
     def _codes(self, data: PackedSequences, constraints: Any) -> CodeArray:
         """Return the codes of tokens, shape (N,), that are predicted; see :class:`Decoder`."""

@@ -14,14 +14,13 @@ from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
 from crfkit.estimators import _questions, _samples, _spans
-from crfkit.estimators._interface import fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.model_selection import StratifiedSequenceKFold
 from crfkit.objective.batch import Objective
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
-from crfkit.training.data import Labeled, TrainingData
+from crfkit.training.data import Labeled, TrainingData, fitted_attributes
 from crfkit.training.early_stopping import Scorer, check_score, find_scorer
 from crfkit.training.fit import Fit, Problem
 

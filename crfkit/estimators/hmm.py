@@ -109,7 +109,7 @@ default="additive"
     second_order_probabilities_ : ndarray of shape (K + 1, K, K) or None
         In order 2: of the next label, given the label two before (the last row: there is none) and
         the label. `transition_probabilities_` are then those given one label, for comparison.
-    emission_ : NamedTuple of arrays
+    emission_tables_ : NamedTuple of arrays
         The fitted distributions of tokens, as `emissions_`, the family, defines them.
     emissions_ : Emission
         The family that was fitted.
@@ -324,7 +324,7 @@ default="additive"
         classes: Sequence[Hashable],
         start: ArrayLike,
         transitions: ArrayLike,
-        emission: Any,
+        emission_tables: Any,
         *,
         end: ArrayLike | None = None,
         second_order: ArrayLike | None = None,
@@ -338,8 +338,8 @@ default="additive"
         classes : sequence of K labels
         start, transitions, end, second_order : array-like
             As the attributes ``start_probabilities_`` and so on.
-        emission : NamedTuple of arrays
-            The tables of the family of distributions that the parameter `emissions` says, such as
+        emission_tables : NamedTuple of arrays
+            Of the family of distributions that the parameter `emissions` names, such as
             ``GaussianTables`` and ``SymbolTables`` of :mod:`crfkit.generative.emissions`.
         vectorizer : fitted transformer, optional
             What makes the attributes of tokens; without it, X are matrices or PackedSequences.
@@ -372,7 +372,7 @@ default="additive"
         ]
         order = {"order": 1 if second_order is None else 2, "stop": end is not None}
         model = cls(**order | parameters)
-        found = given_model(model, object_array(labels), tables, emission, vectorizer)
+        found = given_model(model, object_array(labels), tables, emission_tables, vectorizer)
         model._set_fitted(found)
         HiddenProbabilities().read(model)
         return model

@@ -78,7 +78,7 @@ class HiddenMarkovModel(PotentialsModel):
             "transition_probabilities_": steps.steps,
             "end_probabilities_": steps.end,
             "second_order_probabilities_": steps.triples,
-            "emission_": emission,
+            "emission_tables_": emission,
         }
 
     def bind(self, parameters: Any) -> BoundTables:
@@ -125,7 +125,7 @@ class HiddenProbabilities:
 
     fitted_names = (
         "start_probabilities_", "transition_probabilities_", "end_probabilities_",
-        "second_order_probabilities_", "emission_", "emissions_",
+        "second_order_probabilities_", "emission_tables_", "emissions_",
     )  # fmt: skip
 
     def model(

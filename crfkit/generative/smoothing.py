@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from crfkit._params import check_method, check_number, check_option
+from crfkit._params import check_number, find_named
 from crfkit._types import FloatArray
 from crfkit.generative.base import Smoothing, StepCounts, StepTables
 
@@ -153,11 +153,8 @@ SMOOTHINGS: dict[str, type[Smoothing]] = {
 
 def find_smoothing(smoothing: Any) -> Smoothing:
     """Return a smoothing, given as an object or by name."""
-    if isinstance(smoothing, str):
-        check_option("smoothing", smoothing, SMOOTHINGS)
-        return SMOOTHINGS[smoothing]()
-    check_method("smoothing", smoothing, "estimate", f"one of {sorted(SMOOTHINGS)}")
-    found: Smoothing = smoothing
+    known = f"one of {sorted(SMOOTHINGS)}"
+    found: Smoothing = find_named("smoothing", smoothing, SMOOTHINGS, "estimate", known)
     return found
 
 

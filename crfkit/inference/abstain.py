@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from crfkit._params import check_number, check_option
+from crfkit._params import check_number, check_option, find_named
 from crfkit._types import BoolArray, CodeArray, IntArray, Potentials
 from crfkit.data import LabelSequences
 from crfkit.inference.base import DecodedLabels, Decoder, marginals, plain_codes
-from crfkit.inference.named import find_decoder
+from crfkit.inference.named import DECODERS
 from crfkit.structures import Structure
 
 
@@ -90,7 +90,7 @@ class Abstain(BaseEstimator, Decoder):  # type: ignore[misc]
     def _decoder(self) -> Any:
         if isinstance(self.decoding, Abstain):
             raise ValueError("decoding is an Abstain itself: give it the smaller threshold.")
-        return find_decoder(self.decoding)
+        return find_named("decoding", self.decoding, DECODERS, "decode")
 
     def _tokens(
         self, structure: Structure, potentials: Potentials, codes: CodeArray, labels: Any

@@ -27,13 +27,16 @@ from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.data.validation import is_matrix, warn_of_one
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.base import Coded, LabelCoding, TokenCoding
+from crfkit.labels.base import Coded, LabelCoding, LabelSpace, TokenCoding, TokenLabels
 from crfkit.labels.costs import Cost, make_cost
-from crfkit.potentials.blocks import TOKENS, features_of
+from crfkit.labels.segments import SegmentLabels
+from crfkit.potentials.blocks import NAMES_OF, TOKENS, features_of
 
 LABELS: LabelCoding = TokenCoding()
 SHOWN_NAMES = 5  # of each kind in a message
 MOST_LABELS = 20_000
+# Fitted attributes whose names do not end as those of scikit-learn.
+PRIVATE = (*NAMES_OF.values(), "_partial_state")
 Packed = tuple[PackedSequences, Any]  # sequences, and what made them: a fitted transformer or None
 
 
@@ -109,6 +112,20 @@ def _look_ahead(X: Any) -> tuple[bool, Any]:
 
 def _is_empty(sequence: Any) -> bool:
     return hasattr(sequence, "__len__") and len(sequence) == 0
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """Return what a fit has set."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if (name.endswith("_") and not name.startswith("_")) or name in PRIVATE
+    }
+
+
+def fitted_labels(estimator: Any) -> LabelSpace:
+    """Return the labels of a fitted model, whatever its parameters say by now."""
+    return SegmentLabels(None) if "length_scores_" in vars(estimator) else TokenLabels()
 
 
 class Attributes(NamedTuple):

@@ -68,11 +68,11 @@ LARGE = 50_000_000  # weights
 SOLVER_VECTORS = 18
 
 
-# The parameters that mean the same for all estimators, with what is said by those that lack them.
+# Parameters that mean the same for all estimators, with the values of those that lack them.
 _FLAGS = (*FeatureChoice._fields[1:], "warm_start")
 _USUAL = {
     **dict.fromkeys(_FLAGS, False), "early_stopping": False, "features": None, "init": "zeros",
-    "constraints": None,
+    "constraints": None, "min_freq": 0,
 }  # fmt: skip
 
 
@@ -131,9 +131,12 @@ class Problem:
         }
 
 
-def make_problem(estimator: Any, **parts: Any) -> Problem:
-    """Return a problem of these parts, and of the parameters that all estimators share, checked."""
-    given = _USUAL | estimator.get_params(deep=False)
+def shared_parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator, and defaults of those that it lacks.
+
+    Those that mean the same for all estimators are checked.
+    """
+    given: dict[str, Any] = _USUAL | estimator.get_params(deep=False)
     check_whole("min_freq", given["min_freq"])
     if not isinstance(given["verbose"], bool):
         check_whole("verbose", given["verbose"])
@@ -150,6 +153,12 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
 
         Constraints.of(given["constraints"])
     estimator._decoder()
+    return given
+
+
+def make_problem(estimator: Any, **parts: Any) -> Problem:
+    """Return a problem of these parts, and of the parameters that all estimators share."""
+    given = shared_parameters(estimator)
     return Problem(
         features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
         transformer=given["features"], early_stopping=_rules(given["early_stopping"]),

@@ -50,7 +50,7 @@ def given(order, stop, seed=0, **parameters):
 def joint(model, x, labels):
     """``P(x, y)``, factor by factor."""
     codes = [model.classes_.tolist().index(label) for label in labels]
-    logs = model.emission_.dense()
+    logs = model.emission_tables_.dense()
     names = model.vectorizer_.get_feature_names_out().tolist()
     found = model.start_probabilities_[codes[0]]
     triples = model.second_order_probabilities_
@@ -151,7 +151,7 @@ def test_order_zero_classifies_tokens_alone():
     alone, together = bayes.predict_proba(tokens), bayes.predict_proba(NEW)
     np.testing.assert_allclose(np.vstack(alone), np.vstack(together), rtol=0, atol=1e-12)
     names = bayes.vectorizer_.get_feature_names_out().tolist()
-    rows = np.exp(bayes.emission_.dense()[names.index("symbol=the")]) * prior
+    rows = np.exp(bayes.emission_tables_.dense()[names.index("symbol=the")]) * prior
     np.testing.assert_allclose(together[0][0], rows / rows.sum(), rtol=1e-12)
 
 
@@ -207,7 +207,7 @@ def test_what_is_drawn_is_as_frequent_as_it_is_probable():
             error = np.sqrt(share * (1 - share) / 4000)
             assert abs(short.count(pair) / 4000 - share) < 4 * error
         ones = [(x[0], y[0]) for x, y in zip(drawn, labels, strict=True)]
-        logs, p = model.emission_.dense(), model.start_probabilities_[1]
+        logs, p = model.emission_tables_.dense(), model.start_probabilities_[1]
         share = p * np.exp(logs[0, 1])
         assert abs(ones.count(("p", "B")) / 4000 - share) < 4 * np.sqrt(share / 4000)
     model = given(1, True)
@@ -377,7 +377,7 @@ def test_probabilities_may_be_assigned():
     model.start_probabilities_ = np.array([0.0, 0.0, 1.0])
     model.transition_probabilities_ = np.eye(3)
     table = [[1.0, 0, 0, 0, 0], [1.0, 0, 0, 0, 0], [0, 1.0, 0, 0, 0]]
-    model.emission_ = SymbolTables.from_probabilities(np.array(table).T)
+    model.emission_tables_ = SymbolTables.from_probabilities(np.array(table).T)
     assert model.log_likelihood([["p"], ["q"], ["q", "p"]]).tolist() == [-np.inf, 0.0, -np.inf]
     with pytest.raises(ValueError, match="no path is left"):
         model.predict([["p"]])
@@ -438,8 +438,8 @@ def test_a_model_file(order, tmp_path):
         ("transition_probabilities_", lambda a: a * 2, "no probability|adds up"),
         ("end_probabilities_", lambda a: -a, "no probability"),
         ("second_order_probabilities_", lambda a: np.ones((2, 3, 3)), "shape"),
-        ("emission_", lambda a: a._replace(labels=a.labels + 7), "symbols|column"),
-        ("emission_", lambda a: (1, 2), "symbols"),
+        ("emission_tables_", lambda a: a._replace(labels=a.labels + 7), "symbols|column"),
+        ("emission_tables_", lambda a: (1, 2), "symbols"),
         ("emissions_", lambda a: "categorical", "no family"),
         ("classes_", lambda a: a[:2], "shape"),
         ("n_features_in_", lambda a: a - 1, "symbols|column"),

@@ -18,8 +18,8 @@ from crfkit import (
     TreeFeatures,
 )
 from crfkit.constraints import AllowedAt
-from crfkit.estimators._interface import fitted_attributes
 from crfkit.metrics import RankedLabels, Segment, spans_from_tags
+from crfkit.training.data import fitted_attributes
 
 WORDS = [["a", "b", "c"], ["b"], ["c", "c"], ["a", "a", "c", "b"], [], ["b", "c", "a"]] * 3
 X = [[{"w": w, "n": 0.1 * t} for t, w in enumerate(words)] for words in WORDS]

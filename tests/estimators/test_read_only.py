@@ -17,8 +17,8 @@ from crfkit import (
     StructuredPerceptron,
 )
 from crfkit.compat.sklearn_crfsuite import CRF
-from crfkit.estimators._interface import fitted_attributes
 from crfkit.persistence import dumps, loads
+from crfkit.training.data import fitted_attributes
 
 X = [[["a"], ["b"], ["a"]], [["b"], ["a"]], [["c"], ["b"]], [["a"], ["c"]]]
 Y = [["p", "q", "p"], ["q", "p"], ["q", "q"], ["p", "q"]]

@@ -24,7 +24,7 @@ def joint(hmm, tokens, labels):
     """``log P(x, y)``, read off the probabilities of the model."""
     scores, codes = np.zeros((len(tokens), 3)), labels
     data = hmm.vectorizer_.transform([tokens])
-    hmm.emissions_.scores(hmm.emission_, data, slice(0, len(tokens)), scores)
+    hmm.emissions_.scores(hmm.emission_tables_, data, slice(0, len(tokens)), scores)
     p = hmm.start_probabilities_[codes[0]]
     for t in range(1, len(codes)):
         two_before = codes[t - 2] if t > 1 else 3

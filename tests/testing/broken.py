@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight
-from crfkit.estimators._interface import fitted_labels, restore, score, sequence_tags
-from crfkit.training.data import check_training, pack_new, pack_training
+from crfkit.estimators._interface import restore, score, sequence_tags
+from crfkit.training.data import check_training, fitted_labels, pack_new, pack_training
 
 
 class VoteClassifier(BaseEstimator):

@@ -18,8 +18,9 @@ from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._interface import fitted_labels, restore, score, sequence_tags
+from crfkit.estimators._interface import restore, score, sequence_tags
 from crfkit.persistence import SaveMixin, register
+from crfkit.training.data import fitted_labels
 
 #: Parameters of python-crfsuite that have another name here.
 _NAMES = {
