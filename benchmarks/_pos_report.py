@@ -102,8 +102,8 @@ def sizes(found: dict[str, Any]) -> tuple[Row, list[Row]]:
 
 
 def choices(found: dict[str, Any]) -> tuple[Row, list[Row]]:
-    """Return what was chosen, and what a fit and tagging take."""
-    head = ("chosen; seconds of the fit; tokens tagged a second", *SETS.values())
+    """Return what was chosen, and what a fit takes."""
+    head = ("chosen; processor seconds of the fit", *SETS.values())
     rows = [
         (way, *("-" if kind not in by_set else _cost(by_set[kind]) for kind in SETS))
         for way, by_set in _ways(found).items()
@@ -114,7 +114,7 @@ def choices(found: dict[str, Any]) -> tuple[Row, list[Row]]:
 def _cost(case: dict[str, Any]) -> str:
     values = np.atleast_1d(case["chosen"]).tolist()
     chosen = ", ".join(f"{value:g}" for value in values) if case["error by choice"] else "-"
-    return f"{chosen}; {case['seconds of the fit']:.1f} s; {case['tokens a second']:,.0f}"
+    return f"{chosen}; {case['seconds of the fit']:.1f} s"
 
 
 def starts(found: dict[str, Any]) -> tuple[Row, list[Row]]:
@@ -142,7 +142,7 @@ def _short(seconds: float) -> str:
 def taggers(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     """Return what fits and tagging take, against NLTK."""
     head = ("", "fit", "peer", "ratio, 1 (2)", "tokens tagged a second", "peer", "ratio, 1 (2)",
-            "both, a half each", "accuracy", "peer")  # fmt: skip
+            "both together", "accuracy", "peer")  # fmt: skip
     rows = []
     for peer, case in found.items():
         if "tokens a second" in case:
