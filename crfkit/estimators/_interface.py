@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +19,26 @@ from crfkit.data.labels import (
     check_sample_weight,
 )
 from crfkit.training.data import fitted_attributes
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+class OfProbabilities(Generic[Arguments, Answer]):
+    """A method that only classes with `has_probabilities` have."""
+
+    def __init__(self, method: Callable[Concatenate[Any, Arguments], Answer]) -> None:
+        self.method = method
+
+    @overload
+    def __get__(self, item: None, owner: Any) -> Callable[Concatenate[Any, Arguments], Answer]: ...
+    @overload
+    def __get__(self, item: object, owner: Any) -> Callable[Arguments, Answer]: ...
+    def __get__(self, item: Any, owner: Any) -> Any:
+        """Return the function, or the method of an object; AttributeError if there is none."""
+        if not owner.has_probabilities:
+            raise AttributeError(f"{owner.__name__} has no probabilities.")
+        return self.method.__get__(item, owner)
 
 
 def sequence_tags(tags: Tags) -> Tags:

@@ -20,9 +20,10 @@ from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
 from crfkit.compiler.jit import protect
 from crfkit.data import LabelSequences, PackedSequences
+from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators._asking import ask, held
 from crfkit.estimators._bounds import predict_with_bounds
-from crfkit.estimators._interface import restore, score, sequence_tags
+from crfkit.estimators._interface import OfProbabilities, restore, score, sequence_tags
 from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import names_of_attributes
 from crfkit.estimators._voting import check_free, elect
@@ -39,10 +40,10 @@ from crfkit.training.data import Attributes, Schema, fitted_attributes, fitted_l
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
-    "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
-    "sample": "CRFClassifier", "entropy": "CRFClassifier",
-    "likely_spans": "CRFClassifier", "predict_span_proba": "CRFClassifier",
-    "confidence": "CRFClassifier",
+    **dict.fromkeys(("predict_proba", "predict_marginals", "sequence_log_proba", "sample",
+                     "entropy", "predict_span_proba", "likely_spans", "confidence"),
+                    "CRFClassifier"),
+    "expected_lengths": "SemiMarkovCRF",
 }  # fmt: skip
 _DERIVED = ("_attribute_places", "_fitted_model", "_matching_names", "_shortcut")
 # What labels one sequence, beside the weights.
@@ -72,6 +73,15 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     _ask, _held = ask, held
     predict_n_best = predict_n_best
     predict_with_bounds = predict_with_bounds
+    predict_spans = _spans.predict_spans
+    predict_proba = OfProbabilities(_questions.predict_proba)
+    predict_marginals = OfProbabilities(_questions.predict_marginals)
+    sequence_log_proba = OfProbabilities(_questions.sequence_log_proba)
+    sample = OfProbabilities(_samples.sample)
+    entropy = OfProbabilities(_samples.entropy)
+    predict_span_proba = OfProbabilities(_spans.predict_span_proba)
+    likely_spans = OfProbabilities(_spans.likely_spans)
+    confidence = OfProbabilities(_spans.confidence)
     feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
 
     def __sklearn_tags__(self) -> Tags:

@@ -13,7 +13,6 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -131,15 +130,6 @@ class CRFClassifierCV(LinearClassifier):
     verbose: int = 0
 
     has_probabilities = True
-    predict_proba = _questions.predict_proba
-    predict_marginals = _questions.predict_marginals
-    sequence_log_proba = _questions.sequence_log_proba
-    sample = _samples.sample
-    entropy = _samples.entropy
-    predict_spans = _spans.predict_spans
-    predict_span_proba = _spans.predict_span_proba
-    likely_spans = _spans.likely_spans
-    confidence = _spans.confidence
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and, with `refit`, fit the weights; return the estimator.

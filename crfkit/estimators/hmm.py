@@ -15,7 +15,6 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, Potentials
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream, by_sequence, object_array
-from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators._hidden import (
     Setup,
     check_hidden,
@@ -26,6 +25,7 @@ from crfkit.estimators._hidden import (
     learned,
     read_data,
 )
+from crfkit.estimators._questions import tokens_of
 from crfkit.estimators.base import SequenceClassifier
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.generative.drawing import draw_labels
@@ -165,15 +165,6 @@ default="additive"
 
     has_probabilities = True
     fitted_by = frozenset(("start_probabilities_",))
-    predict_proba = _questions.predict_proba
-    predict_marginals = _questions.predict_marginals
-    sequence_log_proba = _questions.sequence_log_proba
-    sample = _samples.sample
-    entropy = _samples.entropy
-    predict_spans = _spans.predict_spans
-    predict_span_proba = _spans.predict_span_proba
-    likely_spans = _spans.likely_spans
-    confidence = _spans.confidence
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the probabilities, and return the estimator.
@@ -250,7 +241,7 @@ default="additive"
             known = self._fitted_labels().codes(self, by_sequence(y, data.offsets), data.offsets)
 
         def ask(structure: Structure, potentials: Potentials) -> FloatArray:
-            tokens = _questions.tokens_of(data, potentials)
+            tokens = tokens_of(data, potentials)
             if known is None:
                 return log_sums(structure, potentials)
             if known.allowed is not None:

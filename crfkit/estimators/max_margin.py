@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from crfkit._params import check_option, check_positive
 from crfkit.data.targets import Weights
-from crfkit.estimators import _spans
 from crfkit.estimators._kernelized import (
     KernelledTokens,
     check_kernel,
@@ -172,7 +171,6 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     verbose: int = 0
 
     decoding = "viterbi"
-    predict_spans = _spans.predict_spans
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

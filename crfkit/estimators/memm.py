@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.labels.base import TokenLabels
 from crfkit.losses.likelihood import LogLoss
@@ -141,15 +140,6 @@ class MEMMClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mi
 
     has_probabilities = True
     weight_space = LocalTokens
-    predict_proba = _questions.predict_proba
-    predict_marginals = _questions.predict_marginals
-    sequence_log_proba = _questions.sequence_log_proba
-    sample = _samples.sample
-    entropy = _samples.entropy
-    predict_spans = _spans.predict_spans
-    predict_span_proba = _spans.predict_span_proba
-    likely_spans = _spans.likely_spans
-    confidence = _spans.confidence
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

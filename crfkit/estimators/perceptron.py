@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._types import FloatArray
-from crfkit.estimators import _spans
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_free, check_votes
 from crfkit.estimators.linear import LinearClassifier
@@ -154,7 +153,6 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     n_jobs: int | None = None
     verbose: int = 0
 
-    predict_spans = _spans.predict_spans
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _questions, _samples, _spans, _views
+from crfkit.estimators import _questions, _views
 from crfkit.estimators.linear import LinearClassifier
 from crfkit.estimators.segments import SegmentLimits, Segments
 from crfkit.labels.segments import SegmentLabels
@@ -192,15 +192,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     verbose: int = 0
 
     has_probabilities = True
-    predict_proba = _questions.predict_proba
-    predict_marginals = _questions.predict_marginals
-    sequence_log_proba = _questions.sequence_log_proba
-    sample = _samples.sample
-    entropy = _samples.entropy
-    predict_spans = _spans.predict_spans
-    predict_span_proba = _spans.predict_span_proba
-    likely_spans = _spans.likely_spans
-    confidence = _spans.confidence
     expected_lengths = _questions.expected_lengths
     length_distribution = _views.length_distribution
 
