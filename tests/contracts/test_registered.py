@@ -9,14 +9,18 @@ from sklearn.model_selection import KFold
 import crfkit
 import crfkit.calibration  # registers what it fits
 import crfkit.compat.sklearn_crfsuite  # registers its estimator
+import crfkit.persistence.classes  # registers those of rooms
 from crfkit import (
     CRFClassifier,
+    HMMClassifier,
     MaxMarginCRF,
     MEMMClassifier,
     SemiMarkovCRF,
     StructuredPerceptron,
     TokenClassifier,
 )
+from crfkit.generative.emissions import EMISSIONS
+from crfkit.generative.smoothing import SMOOTHINGS
 from crfkit.inference import DECODERS
 from crfkit.losses import LOSSES
 from crfkit.persistence import dumps, loads
@@ -27,12 +31,14 @@ from tests.estimators.segmentations import SPANS
 from tests.estimators.segmentations import X as WORDS
 
 X = [[{"w": "the"}, {"w": "dog"}, {"w": "runs"}], [{"w": "cats"}], [{"w": "a"}, {"w": "cat"}]]
+FRAMES = [np.eye(3), np.eye(3)[1:2], np.eye(3)[::2]]
 Y = [["D", "N", "V"], ["N"], ["D", "N"]]
-# Classes whose objects are parts of others, and are saved with these.
+# Classes whose objects are parts of others, and are saved with these, or made to predict.
 FITTED_PARTS = {
     "SymbolNames", "TemplateVocabulary", "StringTable", "TextTable", "ItemTable", "JoinedNames",
     "IterationRecord", "TrainingLog", "PackedSequences", "PackedSegments", "LabelSequences",
-    "Temperature", "Isotonic", "RisingFunction",
+    "Temperature", "Isotonic", "RisingFunction", "DecodedLabels", "Target", "Limits",
+    "HiddenMarkovModel",
 }  # fmt: skip
 # Parameters that have no default.
 NEEDED = {
@@ -46,6 +52,11 @@ NEEDED = {
     "SegmentFeatures": lambda cls: cls(["seg.length"]),
     "SequenceUnion": lambda cls: cls([("a", crfkit.SequenceVectorizer())]),
     "TreeFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
+    "Before": lambda cls: cls("D", "N"),
+    "Count": lambda cls: cls("N", at_most=2),
+    "NotTogether": lambda cls: cls(["D", "V"]),
+    "SoftLabels": lambda cls: cls([np.full((2, 2), 0.5)], ["D", "N"]),
+    "FrozenEstimator": lambda cls: cls(CRFClassifier()),
     "Forest": lambda cls: cls([-1, 0, -1], [0, 2, 3]),
     "TransitionFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
     "PredefinedSplit": lambda cls: cls([0, 1, -1]),
@@ -58,6 +69,11 @@ CLASSES = {
 }
 
 
+def record(cls):
+    """Return a NamedTuple of arrays, as if all of its fields were alike."""
+    return cls(*(np.arange(2.0 + place) for place, _ in enumerate(cls._fields)))
+
+
 def same(one, other):
     """Whether two objects have the same state, to the last bit."""
     return type(one) is type(other) and dumps(one) == dumps(other)
@@ -66,7 +82,7 @@ def same(one, other):
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_registered_class_comes_back_unfitted(name):
     cls = CLASSES[name]
-    item = NEEDED.get(cls.__name__, lambda cls: cls())(cls)
+    item = NEEDED.get(cls.__name__, record if issubclass(cls, tuple) else lambda cls: cls())(cls)
     assert same(loads(dumps(item)), item)
     assert same(copy.deepcopy(item), item)
 
@@ -82,6 +98,8 @@ CHOICES = {
     "segments": SemiMarkovCRF(),
     "labels before": MEMMClassifier(boundary_weights=True),
     "single tokens": TokenClassifier(),
+    **{f"smoothing {name}": HMMClassifier(smoothing=s()) for name, s in SMOOTHINGS.items()},
+    **{f"emissions {name}": HMMClassifier(emissions=e()) for name, e in EMISSIONS.items()},
 }
 
 
@@ -92,6 +110,7 @@ def test_every_choice_of_an_estimator_comes_back_fitted(choice):
     if "max_iter" in model.get_params():
         model.set_params(max_iter=2)
     X_train, y_train = (WORDS, SPANS) if choice == "segments" else (X, Y)
+    X_train = FRAMES if choice == "emissions gaussian" else X_train
     model.fit(X_train, y_train)
     again = loads(dumps(model))
     assert same(again, model)
