@@ -15,9 +15,19 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, Potentials
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream, by_sequence, object_array
-from crfkit.estimators._hidden import (
+from crfkit.estimators._questions import tokens_of
+from crfkit.estimators.base import SequenceClassifier
+from crfkit.estimators.crf import CRFClassifier
+from crfkit.generative.counting import check_counts
+from crfkit.generative.drawing import draw_labels
+from crfkit.generative.linear import linear_weights
+from crfkit.generative.model import HiddenProbabilities
+from crfkit.inference.log_probability import log_sums
+from crfkit.persistence import check_what_predicts, register
+from crfkit.potentials.blocks import NAMES_OF, TOKENS
+from crfkit.structures import Structure
+from crfkit.training.hidden import (
     Setup,
-    check_hidden,
     counted,
     counted_first,
     counted_on,
@@ -25,17 +35,22 @@ from crfkit.estimators._hidden import (
     learned,
     read_data,
 )
-from crfkit.estimators._questions import tokens_of
-from crfkit.estimators.base import SequenceClassifier
-from crfkit.estimators.crf import CRFClassifier
-from crfkit.generative.drawing import draw_labels
-from crfkit.generative.linear import linear_weights
-from crfkit.generative.model import HiddenProbabilities
-from crfkit.inference.log_probability import log_sums
-from crfkit.persistence import register
-from crfkit.potentials.blocks import NAMES_OF, TOKENS
-from crfkit.structures import Structure
 from crfkit.training.partial_fit import all_classes
+
+
+def check_hidden(model: Any) -> None:
+    """Raise ValueError if the fitted attributes of a restored model do not fit together."""
+    fitted = vars(model)
+    if "start_probabilities_" not in fitted:
+        return
+    check_what_predicts(model)
+    HiddenProbabilities().read(model)
+    state = fitted.get("_partial_state")
+    if state is None:
+        return
+    if type(state) is not dict or set(state) != {"order", "counts"}:
+        raise ValueError("_partial_state has no order and counts")
+    check_counts(state["counts"], state["order"], len(model.classes_))
 
 
 @register(check=check_hidden)

@@ -1,4 +1,4 @@
-"""What a hidden Markov model is fitted to, and how: parameters, data, files."""
+"""Fits of hidden Markov models: their parameters and data, counts, batches of them, and EM."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from crfkit.data.targets import Targets, Weights
 from crfkit.data.validation import is_matrix
 from crfkit.features import SequenceVectorizer, SymbolVectorizer
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
-from crfkit.generative.counting import added, check_counts, count_labeled, estimate
+from crfkit.generative.counting import added, count_labeled, estimate
 from crfkit.generative.emissions import EMISSIONS
 from crfkit.generative.model import HiddenMarkovModel, HiddenProbabilities
 from crfkit.generative.smoothing import find_smoothing
 from crfkit.inference.base import FittedModel
 from crfkit.labels.base import TokenLabels
-from crfkit.persistence import check_what_predicts
 from crfkit.potentials.blocks import NAMES_OF, TOKENS
 from crfkit.structures import Structure
 from crfkit.training.data import (
@@ -315,21 +314,6 @@ def _columns(vectorizer: Any, training: TrainingData) -> IntArray:
     return np.arange(
         training.data.n_features if larger is vectorizer else vectorizer.n_features_in_
     )
-
-
-def check_hidden(model: Any) -> None:
-    """Raise ValueError if the fitted attributes of a restored model do not fit together."""
-    fitted = vars(model)
-    if "start_probabilities_" not in fitted:
-        return
-    check_what_predicts(model)
-    HiddenProbabilities().read(model)
-    state = fitted.get("_partial_state")
-    if state is None:
-        return
-    if type(state) is not dict or set(state) != {"order", "counts"}:
-        raise ValueError("_partial_state has no order and counts")
-    check_counts(state["counts"], state["order"], len(model.classes_))
 
 
 def learned(estimator: Any, setup: Setup, data: HiddenData) -> dict[str, Any]:
