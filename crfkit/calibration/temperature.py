@@ -46,7 +46,9 @@ class Temperature(Calibration):
 
     @classmethod
     def fit(cls, held: Sequence[HeldOut], classes: ObjectArray) -> Self:
-        """Return that of the largest likelihood."""
+        """Return that of the largest likelihood; ValueError if models have no such weights."""
+        for one in held:
+            _check_that_it_scales(one.model)
         questions = [_Likelihood.of(one) for one in held]
         if not any(len(each.data) for each in questions):
             raise ValueError(NOTHING_HELD_OUT)
@@ -115,6 +117,15 @@ class _Likelihood(NamedTuple):
         model: Any = self.model
         found: list[float] = model._ask(self.data, ask, share=SHARE, constraints=self.constraints)
         return sum(found)
+
+
+def _check_that_it_scales(model: Any) -> None:
+    if not model.scales:
+        raise ValueError(
+            f"method='temperature' divides weights and with them all scores, but those of "
+            f"{type(model).__name__} are normalized at each token: use method='isotonic', or "
+            "calibrate a CRFClassifier."
+        )
 
 
 def derivative(

@@ -371,7 +371,12 @@ default="additive"
         >>> hmm.predict([["walk", "shop", "clean"]])
         [['sunny', 'rainy', 'rainy']]
         """
-        labels = LabelStream([list(classes)]).index
+        names = list(classes)
+        labels = LabelStream([names]).index
+        if len(labels) < len(names):
+            raise ValueError(f"classes={names!r:.60} are not distinct.")
+        if second_order is None and parameters.get("order") == 2:
+            raise ValueError("order=2 needs second_order, the probabilities given two labels.")
         tables = [
             None if part is None else np.array(part, np.float64)
             for part in (start, transitions, end, second_order)

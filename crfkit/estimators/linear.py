@@ -26,6 +26,7 @@ class LinearClassifier(SequenceClassifier):
 
     warm_start: Any = False
     init: Any = "zeros"
+    scales: ClassVar[bool] = True  # whether scores of labelings are multiplied as weights are
     fitted_by = frozenset(("coef_", "dual_coef_"))
     weight_space: ClassVar[type[WeightSpace] | None] = None  # None: that of the labels
 

@@ -139,6 +139,7 @@ class MEMMClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mi
     verbose: int = 0
 
     has_probabilities = True
+    scales = False  # sums over the labels of a token do not
     weight_space = LocalTokens
 
     @with_callbacks  # type: ignore[untyped-decorator]

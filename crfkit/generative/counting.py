@@ -89,11 +89,15 @@ def estimate(
     `data` are any that have the attributes that were counted.
     """
     emission = model.emission.estimate(counts.emission, data)
-    steps = smoothing.estimate(counts.steps, model.stop)
-    if model.order == 0:
-        rows = np.tile(steps.start, (model.n_labels, 1))
-        steps = StepTables(steps.start, rows, None)
-    return HiddenTables(steps, emission)
+    return in_order(model, HiddenTables(smoothing.estimate(counts.steps, model.stop), emission))
+
+
+def in_order(model: HiddenMarkovModel, tables: HiddenTables) -> HiddenTables:
+    """Return tables, where the order is 0 those of labels that do not depend on each other."""
+    if model.order:
+        return tables
+    start = tables.steps.start
+    return tables._replace(steps=StepTables(start, np.tile(start, (model.n_labels, 1)), None))
 
 
 def log_prior(model: HiddenMarkovModel, smoothing: Smoothing, tables: HiddenTables) -> float:

@@ -25,7 +25,7 @@ def draw_labels(
         check_whole("lengths", lengths)
         return _walk(tables.steps, int(lengths), random)
     sizes = numeric_array(lengths, "lengths")
-    if sizes.ndim != 1 or np.any(sizes < 0) or np.any(sizes != np.floor(sizes)):
+    if sizes.ndim != 1 or not np.all((sizes >= 0) & (sizes < np.inf) & (sizes == np.floor(sizes))):
         raise ValueError(f"lengths={lengths!r:.60} must be whole numbers, none below 0.")
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if not offsets[-1]:

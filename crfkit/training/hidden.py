@@ -21,7 +21,7 @@ from crfkit.data.targets import Targets, Weights
 from crfkit.data.validation import is_matrix
 from crfkit.features import SequenceVectorizer, SymbolVectorizer
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
-from crfkit.generative.counting import added, count_labeled, estimate
+from crfkit.generative.counting import added, count_labeled, estimate, in_order
 from crfkit.generative.emissions import EMISSIONS
 from crfkit.generative.model import HiddenMarkovModel, HiddenProbabilities
 from crfkit.generative.smoothing import find_smoothing
@@ -139,7 +139,9 @@ def _n_tokens(sequence: Any) -> int:
 
 
 def _holds_symbols(sequence: Any) -> bool:
-    """Whether an array holds whole numbers or strings, which may name symbols."""
+    """Whether an array or a data frame holds whole numbers or strings, which may name symbols."""
+    if hasattr(sequence, "columns"):
+        return all(kind.kind in "biuUO" for kind in sequence.dtypes)
     return isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuUO"
 
 
@@ -256,7 +258,12 @@ def counted_on(
     setup: Setup, fitted: Mapping[str, Any], schema: Schema, batch: tuple[Any, Any, Any]
 ) -> dict[str, Any]:
     """Return the fitted attributes after one batch more of X, y and sample weights."""
-    state, emission = fitted["_partial_state"], fitted["emissions_"]
+    state, emission = fitted.get("_partial_state"), fitted["emissions_"]
+    if state is None:
+        raise ValueError(
+            "the model has probabilities that were given, but no counts that a batch could be "
+            "added to: call fit, or partial_fit of a new model."
+        )
     if state["order"] != setup.order:
         raise ValueError(
             f"the model has counts of order={state['order']}, but now order={setup.order}: call "
@@ -344,8 +351,14 @@ def given_model(
         raise ValueError(f"emissions='auto': say which emissions, of {sorted(EMISSIONS)}.")
     family = setup.emissions
     family = EMISSIONS[family]() if isinstance(family, str) else family
+    try:
+        n_features = family.n_features(emission)
+    except (AttributeError, TypeError, IndexError):
+        raise ValueError(
+            f"emission={emission!r:.60} are no tables that {type(family).__name__} has fitted."
+        ) from None
     names = None if vectorizer is None else vectorizer.get_feature_names_out()
-    n_features = family.n_features(emission) if names is None else len(names)
+    n_features = n_features if names is None else len(names)
     given = zip(HiddenProbabilities.fitted_names, [*tables, emission, family], strict=True)
     return dict(given) | {
         "classes_": classes, "vectorizer_": vectorizer, "n_features_in_": n_features,
@@ -368,4 +381,10 @@ def _last_fit(
         same = np.array_equal(name_array(names), name_array(before))
     last, tables = HiddenProbabilities().read(estimator)
     same &= (last.order == 2) == (model.order == 2) and last.stop == model.stop
-    return tables if same and type(last.emission) is type(model.emission) else None
+    if not same or type(last.emission) is not type(model.emission):
+        return None
+    try:
+        model.emission.check_tables(tables.emission, model.n_labels, training.data.n_features)
+    except ValueError:  # of a family with other parameters, such as another form of covariances
+        return None
+    return in_order(model, tables)

@@ -15,6 +15,7 @@ import crfkit
 from crfkit import (
     CalibratedSequenceClassifier,
     CRFClassifier,
+    MEMMClassifier,
     SequenceVectorizer,
     SoftLabels,
     TemplateFeatures,
@@ -295,3 +296,7 @@ def test_estimators_that_cannot_be_calibrated_are_refused():
     compat = sklearn_crfsuite.CRF().fit(X, Y)
     with pytest.raises(TypeError, match="CRF cannot be calibrated: give CRFClassifier"):
         CalibratedSequenceClassifier(compat, cv="prefit").fit(X, Y)
+    local = MEMMClassifier().fit(X, Y)  # weights divided change what is normalized at each token
+    with pytest.raises(ValueError, match="MEMMClassifier are normalized at each token: use method"):
+        CalibratedSequenceClassifier(local, cv="prefit").fit(X, Y)
+    CalibratedSequenceClassifier(local, cv="prefit", method="isotonic").fit(X, Y)

@@ -3,6 +3,7 @@
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
@@ -234,7 +235,7 @@ def test_drawing_what_never_ends_is_refused():
     endless.transition_probabilities_, endless.end_probabilities_ = rows, 1.0 - rows.sum(axis=1)
     with pytest.raises(ValueError, match="never followed by an end"):
         endless.generate(3)
-    for lengths in ([-1], [1.5], [[1]]):
+    for lengths in ([-1], [1.5], [[1]], [np.inf], [np.nan]):
         with pytest.raises(ValueError, match="whole numbers"):
             endless.generate(lengths)
 
@@ -309,6 +310,12 @@ def test_hidden_states():
     np.testing.assert_allclose(model.log_likelihood_, known, rtol=1e-6)
     again = model.set_params(warm_start=True).fit(matrices)
     assert again.n_iter_ <= 2 and again.log_likelihood_ >= known - 1e-6
+    again.set_params(emissions=Gaussian(covariance="diag")).fit(matrices)
+    assert again.emission_.covariance.shape == (2, 1)
+    chain = HMMClassifier(n_states=2, stop=False, random_state=0).fit(matrices)
+    alone = chain.set_params(order=0, warm_start=True).fit(matrices)
+    values = [record.value for record in alone.training_log_]
+    assert all(after <= before for before, after in pairwise(values))
     with pytest.raises(ValueError, match="n_states"):
         HMMClassifier().fit(matrices)
 
@@ -321,6 +328,10 @@ def test_how_tokens_are_read():
         assert type(HMMClassifier().fit(sequences, Y).emissions_).__name__ == name
     several = [[{"w": word, "s": word[-1]} for word in x] for x in X]
     assert HMMClassifier().fit(several, Y).predict(several) == Y
+    frames = [pd.DataFrame(x) for x in several]
+    assert HMMClassifier().fit(frames, Y).predict(several) == Y
+    of_numbers = HMMClassifier().fit([pd.DataFrame(x) for x in floats], Y)
+    assert of_numbers.predict(floats) == HMMClassifier().fit(floats, Y).predict(floats)
     assert HMMClassifier().fit((list(x) for x in X), iter(Y)).predict(X) == Y
     upper = FunctionTransformer(lambda X: [[word.upper() for word in x] for x in X])
     model = HMMClassifier(features=upper).fit(X, Y)
@@ -394,6 +405,14 @@ def test_what_is_no_model_of_given_probabilities():
         make(["a", "b"], [0.5, 0.5], np.ones((2, 2)), tables, emissions="gaussian")
     with pytest.raises(ValueError, match="means"):
         make(["a"], [1.0], np.eye(1), tables, emissions="gaussian")
+    with pytest.raises(ValueError, match=r"no tables that Categorical has fitted"):
+        make(["a", "b"], [0.5, 0.5], np.eye(2), tables, emissions="categorical")
+    with pytest.raises(ValueError, match="not distinct"):
+        make(["a", "a"], [0.5, 0.5], np.eye(2), tables, emissions="gaussian")
+    with pytest.raises(ValueError, match="needs second_order"):
+        make(["a", "b"], [0.5, 0.5], np.eye(2), tables, emissions="gaussian", order=2)
+    with pytest.raises(ValueError, match="no counts"):
+        model.partial_fit([np.zeros((1, 1))], [["a"]])
 
 
 @pytest.mark.parametrize(
