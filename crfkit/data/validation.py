@@ -63,8 +63,12 @@ def is_matrix(item: Any) -> bool:
     """Whether an item is an array or a sparse matrix, of any dimensions, or a data frame."""
     if isinstance(item, np.ndarray):
         return item.dtype != object or item.ndim != 1  # else an array of tokens
-    frame = hasattr(item, "to_numpy") and getattr(item, "ndim", 0) == 2
-    return frame or bool(sp.issparse(item))
+    return is_frame(item) or bool(sp.issparse(item))
+
+
+def is_frame(item: Any) -> bool:
+    """Whether an item is a data frame."""
+    return hasattr(item, "to_numpy") and getattr(item, "ndim", 0) == 2
 
 
 def numeric_array(values: Any, where: str) -> FloatArray:

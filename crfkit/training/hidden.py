@@ -18,7 +18,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import check_sample_weight, iterate_sequences, object_array
 from crfkit.data.names import name_array
 from crfkit.data.targets import Targets, Weights
-from crfkit.data.validation import is_matrix
+from crfkit.data.validation import is_frame, is_matrix
 from crfkit.features import SequenceVectorizer, SymbolVectorizer
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
 from crfkit.generative.counting import added, count_labeled, estimate, in_order
@@ -140,7 +140,7 @@ def _n_tokens(sequence: Any) -> int:
 
 def _holds_symbols(sequence: Any) -> bool:
     """Whether an array or a data frame holds whole numbers or strings, which may name symbols."""
-    if hasattr(sequence, "columns"):
+    if is_frame(sequence):
         return all(kind.kind in "biuUO" for kind in sequence.dtypes)
     return isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuUO"
 

@@ -311,7 +311,7 @@ def test_hidden_states():
     again = model.set_params(warm_start=True).fit(matrices)
     assert again.n_iter_ <= 2 and again.log_likelihood_ >= known - 1e-6
     again.set_params(emissions=Gaussian(covariance="diag")).fit(matrices)
-    assert again.emission_.covariance.shape == (2, 1)
+    assert again.emission_tables_.covariance.shape == (2, 1)
     chain = HMMClassifier(n_states=2, stop=False, random_state=0).fit(matrices)
     alone = chain.set_params(order=0, warm_start=True).fit(matrices)
     values = [record.value for record in alone.training_log_]

@@ -95,6 +95,27 @@ def test_what_does_not_depend_on_the_label_two_before_is_a_chain(n_labels, dead)
     np.testing.assert_array_equal(best.codes, of_chain.codes)
 
 
+def test_improbable_steps_alone_are_left():
+    """Each is far less probable than others of the table, which no path takes."""
+    pair = np.full((3, 2, 2), -np.inf)
+    pair[:, 0, 0], pair[:, 1, 1] = -430.0, 0.0
+    unary = np.zeros((6, 2))
+    unary[0, 1] = -np.inf
+    potentials, chain = SecondOrderPotentials(unary, pair, np.array([0, 6])), SecondOrderChain()
+    out = chain.zeros(potentials)
+    np.testing.assert_allclose(chain.log_partition(potentials, np.ones(1), out), [-5 * 430.0])
+    np.testing.assert_allclose(out.unary, np.tile([1.0, 0.0], (6, 1)), atol=1e-12)
+    np.testing.assert_allclose(out.pair[:, 0, 0], [4.0, 0.0, 1.0], atol=1e-12)
+
+
+def test_lists_of_an_empty_sequence_read_no_states(monkeypatch):
+    """There are none, so that where they start was not written."""
+    unwritten = lambda states: np.full(states._longest + 1, 1 << 40)  # noqa: E731
+    monkeypatch.setattr(second_order._States, "starts", unwritten)
+    found = SecondOrderChain().k_best(potentials_of(3, 0.0, [0, 2]), 2)
+    assert found.counts.tolist() == [1, 2]
+
+
 def test_long_sequences_keep_their_digits():
     short = potentials_of(9, 0.8, [500])
     chain, times = SecondOrderChain(), 200

@@ -109,8 +109,9 @@ def second_order_k_best(
         length = scores.offsets[s + 1] - scores.offsets[s]
         all_best_states(scores, live, s, rooms)
         paths, count, alive = SecondOrderPaths(scores, live, s, starts, best), 0, length == 0
-        for state in range(starts[length - 1] if length > 0 else 0, starts[length]):
-            alive = alive or best[state] > -math.inf
+        if length > 0:  # else no state was written
+            for state in range(starts[length - 1], starts[length]):
+                alive = alive or best[state] > -math.inf
         if alive:
             count = list_paths(paths, length, length, most[s], lists, first, place, found)
         found.counts[s] = count

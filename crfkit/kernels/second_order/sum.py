@@ -16,6 +16,9 @@ from crfkit.kernels.chain.arrays import ChainSums
 from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW, log_total
 from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, step_into
 
+# Of smaller sums at a token, backward messages, at most 1 / (TINY norm), may overflow.
+LEAST_NORM = 1e-100
+
 
 class SecondOrderExponentials(NamedTuple):
     """Exponentials of scores, each row of a table computed when it is first read."""
@@ -150,6 +153,8 @@ def forward_states(
             status = _forward_status(scores, live, at, t == begin, alpha)
             if status != OK:
                 return status
+        if total < LEAST_NORM:
+            return UNDERFLOW
         rooms.norm[t] = total
         scale = 1.0 / total
     return OK
