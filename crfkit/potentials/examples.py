@@ -218,10 +218,8 @@ class _Layout(NamedTuple):
         labels = np.repeat(chosen.before, np.diff(rows.indptr))
         pairs = rows.indices.astype(np.int64) * self.n_labels + labels
         places = np.searchsorted(self._known, pairs)
-        places[places == len(self._known)] = 0
-        has = np.zeros(len(pairs), bool) | (labels >= 0)
-        if len(self._known):
-            has &= self._known[places] == pairs
+        has = (labels >= 0) & (places < len(self._known))
+        has[has] = self._known[places[has]] == pairs[has]
         ptr = np.append(0, np.cumsum(has))[rows.indptr]
         values = None if np.all(rows.data == 1.0) else rows.data[has]
         return _Rows(ptr, self.n_sparse + self.n_labels + 1 + places[has], values)

@@ -110,6 +110,18 @@ def test_labels_given_those_before_are_logistic_regression_of_rewritten_tokens()
     np.testing.assert_allclose(ours, [sum(part) for part in np.split(each, lengths)], atol=1e-9)
 
 
+def test_attributes_of_transitions_that_are_too_rare_for_weights_change_nothing():
+    data = SequenceVectorizer().fit_transform(X)
+    rare = [[{"at": f"{s} {t}"} for t, _ in enumerate(tokens)] for s, tokens in enumerate(X)]
+    steps = TransitionFeatures(SequenceVectorizer()).fit_transform(rare).transitions
+    memm = MEMMClassifier(c2=0.2, min_freq=2)
+    plain = np.concatenate(memm.fit(data, Y).predict_proba(data))
+    memm.fit(data.with_transitions(steps), Y)
+    assert memm.transition_coef_.nnz == 0
+    more = np.concatenate(memm.predict_proba(data.with_transitions(steps)))
+    np.testing.assert_allclose(more, plain, rtol=1e-12)
+
+
 def test_all_questions_are_those_of_one_distribution():
     memm = MEMMClassifier(c2=0.1, boundary_weights=True).fit(X, Y)
     new, classes = make(1, 4, 4)[0], memm.classes_.tolist()
