@@ -118,6 +118,7 @@ class SymbolReader:
     ) -> None:
         self.columns, self.form, self.tables = columns, form, tables
         self._chosen, self._words = chosen, words
+        self._takes_rows = form == SYMBOL  # what is read from files are rows of one symbol
         self._parts: list[list[CodeArray]] = []
 
     def read(self, X: Any) -> SymbolRows:
@@ -191,6 +192,8 @@ class SymbolReader:
     def _cells(self, token: Any, place: str) -> list[Symbol]:
         """Return the symbols of a token; TypeError or ValueError, naming it, if it has none."""
         columns = self.columns or []
+        if self._takes_rows and token.__class__ in _ROWS and len(token) == 1:
+            (token,) = token
         if _form_of(token, place) != self.form:
             raise TypeError(
                 f"{place}: the token {token!r:.60} is no {self.form}, as the first one that was "

@@ -60,6 +60,16 @@ def test_each_column_has_its_symbols_in_order_and_one_for_those_that_are_unknown
     assert rare.get_feature_names_out().tolist() == ["w=the", "w=<unknown>", "n=3", "n=<unknown>"]
 
 
+def test_rows_of_one_column_are_symbols():
+    """What is read from files are rows, whatever the model has learned from."""
+    vectorizer = SymbolVectorizer(suffixes=SuffixClasses()).fit([["the", "dog"]])
+    plain, rows = ["The", "dog", "x"], [("The",), ["dog"], ("x",)]
+    found = vectorizer.transform([rows])
+    np.testing.assert_array_equal(found.indices, vectorizer.transform([plain]).indices)
+    with pytest.raises(TypeError, match="position 1: the token .* is no symbol"):
+        vectorizer.transform([["the", ("dog", "N")]])
+
+
 def test_chosen_columns_of_dicts_that_have_more():
     vectorizer = SymbolVectorizer(columns=["w"])
     packed = vectorizer.fit_transform([[{"w": "a", "other": 1.5}, {"w": "b"}]])
