@@ -79,11 +79,11 @@ class Gaussian(Emission):
 
     Parameters
     ----------
-    covariance : {"full", "diag", "tied", "spherical"}
+    covariance : {"full", "diag", "tied", "spherical"}, default="full"
         A covariance matrix for each label; variances of features for each label; one matrix that
         all labels share, where log-odds of labels are linear in the features; or one variance for
         each label.
-    prior : float
+    prior : float, default=1.0
         The number of tokens that the prior stands for; 0 is maximum likelihood, and an error where
         a covariance is singular.
 
