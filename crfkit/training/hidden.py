@@ -355,7 +355,8 @@ def given_model(
         n_features = family.n_features(emission)
     except (AttributeError, TypeError, IndexError):
         raise ValueError(
-            f"emission_tables={emission!r:.60} are none that {type(family).__name__} has fitted."
+            f"emission_tables={emission!r:.60} are no tables that {type(family).__name__} "
+            "has fitted."
         ) from None
     names = None if vectorizer is None else vectorizer.get_feature_names_out()
     n_features = n_features if names is None else len(names)
