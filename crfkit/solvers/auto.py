@@ -44,11 +44,11 @@ class AutoSolver(Solver):
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
     a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
     :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; for the log loss
-    with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, and :class:`SAG` for
-    many sequences with many labels and a strong penalty; else L-BFGS. Where the gap of OEG or SAG
-    shrinks too slowly, or Newton's method takes many steps, a quasi-Newton method goes on from
-    their parameters. The rules were found by trial; the performance page of the documentation
-    compares their choices with the batch solvers.
+    with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all sequences
+    are of one token, and :class:`SAG` for many sequences with many labels and a strong penalty;
+    else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes many
+    steps, a quasi-Newton method goes on from their parameters. The rules were found by trial; the
+    performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -164,7 +164,8 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
         return False
     model, tokens = cast(LinearModel, objective.model), objective.data.n_tokens
     return (
-        tokens * model.n_columns >= MANY_SCORES
+        len(objective.data) < tokens  # the others are sums without recurrences: cheap passes
+        and tokens * model.n_columns >= MANY_SCORES
         and objective.data.dense is None
         and _takes_batches(objective, start)
     )

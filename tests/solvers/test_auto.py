@@ -43,6 +43,7 @@ def test_the_dual_is_climbed_where_it_is_fast(sparse, many, rng):
             make_objective(data, codes, threads, ElasticNet(0.0, 0.0)),
             make_objective(data, codes, threads, weight=rng.random(len(codes))),
             make_objective(*make_data(rng, "sparse dense"), threads),
+            make_objective(*make_data(rng, "sparse", lengths=(1,) * 40, n_features=6), threads),
         ]
         l1 = chosen_for(make_objective(data, codes, threads, ElasticNet(0.1, 0.1)))
         warm = choose_solver(make_objective(data, codes, threads), np.ones(3))
