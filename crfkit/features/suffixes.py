@@ -180,8 +180,12 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         lower = word.lower()
         if (is_first or (word.isupper() and len(word) > 1)) and lower in known:
             return lower
-        names = *self._ends(word, known), f"{CLASS}{_case(word)}>"
-        return next((name for name in names if name is not None and name in known), UNKNOWN)
+        case = _case(word)
+        suffix = self._suffix(case, word, known)
+        if suffix is not None:
+            return suffix
+        names = f"{CLASS}{case} {_shape(word)}>", f"{CLASS}{case}>"
+        return next((name for name in names if name in known), UNKNOWN)
 
     def _suffix(self, case: str, word: str, known: Container[str]) -> str | None:
         """Return the class of the longest suffix of a word that is known; None if there is none."""
