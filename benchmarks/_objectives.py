@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from _data import Labeled
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import SolverResult
+from crfkit._types import FloatArray, SolverResult
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
@@ -47,3 +47,29 @@ def optimum(data: Labeled, c1: float, c2: float) -> float:
     smooth = LBFGS(tol=1e-8, gtol=1e-8, max_iter=10_000)
     solver: Solver = OWLQN(tol=1e-8, gtol=1e-8, max_iter=10_000) if c1 else smooth
     return solve(data, c1, c2, solver)[0].value
+
+
+def leave_out_evaluations(
+    solver: Any, curve: Any, clock: Callable[[], float] = time.perf_counter
+) -> None:
+    """Have evaluations of a solver of mini-batches count neither as time nor as passes.
+
+    Their seconds are added to ``curve.uncounted``.
+    """
+    start = solver._start
+
+    def start_timed(batches: Any, *args: Any) -> Any:
+        search = start(batches, *args)
+        evaluate = search.evaluate
+
+        def timed(w: FloatArray) -> Any:
+            started, done = clock(), batches.n_computed
+            found = evaluate(w)
+            batches.n_computed = done
+            curve.uncounted += clock() - started
+            return found
+
+        search.evaluate = timed
+        return search
+
+    solver._start = start_timed

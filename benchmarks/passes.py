@@ -22,7 +22,7 @@ import _data
 import _measure
 import _plots
 import numpy as np
-from _objectives import objective_of
+from _objectives import leave_out_evaluations, objective_of
 from training import Curve
 
 from crfkit.solvers import OEG
@@ -75,7 +75,7 @@ def epoch_of_oeg(data: _data.Labeled, n_jobs: int, count: int) -> float:
     curve = Curve(0.0, np.inf)
     with objective_of(data, 0.0, 1.0, n_jobs) as objective:
         solver = OEG(max_iter=count, check_every=1, tol=0.0)
-        curve.leave_out_evaluations(solver)
+        leave_out_evaluations(solver, curve)
         solver.solve(objective, np.zeros(objective.n_parameters), curve)
     return float(np.median(np.diff([seconds for seconds, _, _ in curve.points])))
 

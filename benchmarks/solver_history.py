@@ -19,7 +19,7 @@ from typing import Any
 import _data
 import _plots
 import numpy as np
-from _objectives import objective_of, optimum
+from _objectives import leave_out_evaluations, objective_of, optimum
 from training import thinned
 
 from crfkit import SequenceVectorizer
@@ -78,26 +78,6 @@ class Way:
         self.points.append((record.iteration, record.evaluations, seconds, record.value))
         return record.value <= self._enough or seconds > self._budget
 
-    def leave_out_evaluations(self, solver: Any) -> None:
-        """Have evaluations of a solver of mini-batches count neither as time nor as passes."""
-        start = solver._start
-
-        def start_timed(batches: Any, *args: Any) -> Any:
-            search = start(batches, *args)
-            evaluate = search.evaluate
-
-            def timed(w: FloatArray) -> Any:
-                started, done = time.process_time(), batches.n_computed
-                found = evaluate(w)
-                batches.n_computed = done
-                self.uncounted += time.process_time() - started
-                return found
-
-            search.evaluate = timed
-            return search
-
-        solver._start = start_timed
-
 
 def way_of(data: _data.Labeled, c2: float, name: str, best: float, budget: float) -> Way:
     """Return the way of a solver to the optimum."""
@@ -105,7 +85,7 @@ def way_of(data: _data.Labeled, c2: float, name: str, best: float, budget: float
     with objective_of(data, 0.0, c2, 1) as objective:
         way = Way(best, budget)
         if name == "oeg":
-            way.leave_out_evaluations(solver)
+            leave_out_evaluations(solver, way, time.process_time)
         solver.solve(objective, np.zeros(objective.n_parameters), way)
     return way
 

@@ -20,7 +20,7 @@ import _crfsuite
 import _data
 import _plots
 import numpy as np
-from _objectives import objective_of, optimum, solve
+from _objectives import leave_out_evaluations, objective_of, optimum, solve
 
 from crfkit._types import FloatArray, IterationRecord
 from crfkit.solvers import SOLVERS
@@ -57,26 +57,6 @@ class Curve:
         self.points.append((seconds, record.evaluations, record.value))
         return record.value <= self._enough or seconds > self._budget
 
-    def leave_out_evaluations(self, solver: Any) -> None:
-        """Have the evaluations of a solver of mini-batches count neither as time nor as passes."""
-        start = solver._start
-
-        def start_timed(batches: Any, *args: Any) -> Any:
-            search = start(batches, *args)
-            evaluate = search.evaluate
-
-            def timed(w: FloatArray) -> Any:
-                started, done = time.perf_counter(), batches.n_computed
-                found = evaluate(w)
-                batches.n_computed = done
-                self.uncounted += time.perf_counter() - started
-                return found
-
-            search.evaluate = timed
-            return search
-
-        solver._start = start_timed
-
 
 def curve_of(data: _data.Labeled, c1: float, c2: float, name: str, best: float,
              budget: float) -> list[Point]:  # fmt: skip
@@ -91,7 +71,7 @@ def curve_of(data: _data.Labeled, c1: float, c2: float, name: str, best: float,
     with objective_of(data, c1, c2) as objective:
         if name == "oeg":
             solver.check_every = 1
-            curve.leave_out_evaluations(solver)
+            leave_out_evaluations(solver, curve)
         before = time.perf_counter() - started
         solver.solve(objective, np.zeros(objective.n_parameters), curve)
     return [(before + seconds, passes, value) for seconds, passes, value in curve.points]

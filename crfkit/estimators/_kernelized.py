@@ -67,6 +67,9 @@ class KernelledTokens:
         fitted: dict[str, Any] = model.fitted(parameters)
         return {"classes_": classes} | fitted
 
+    def check_new(self, fitted: object, data: PackedSequences) -> None:
+        """Do nothing: kernels read all data of the attributes of the fit."""
+
     def model(
         self, fitted: Any, sizes: Mapping[str, int]
     ) -> tuple[KernelChainModel, KernelWeights]:

@@ -92,7 +92,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         """Return what makes a model of potentials of fitted attributes.
 
         It has `fitted_names`, those that potentials are made of, and ``model(self, sizes)``, which
-        returns a PotentialsModel and what its `scores` are given; as :class:`WeightSpace`.
+        returns a PotentialsModel and what its `scores` are given; as :class:`WeightSpace`. Its
+        ``check_new(self, data)`` raises where the model cannot read new data.
         """
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
@@ -219,6 +220,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         if vectorizer is None:
             schema.warn_of_missing_names(given, type(self).__name__)
         self._matching_names = given
+        self._weight_space().check_new(self, data)
         return data
 
     def _decoder(self) -> Any:

@@ -22,10 +22,10 @@ from crfkit.generative.counting import check_counts
 from crfkit.generative.drawing import draw_labels
 from crfkit.generative.linear import linear_weights
 from crfkit.generative.model import HiddenProbabilities
-from crfkit.inference.log_probability import log_sums
 from crfkit.persistence import check_what_predicts, register
 from crfkit.potentials.blocks import NAMES_OF, TOKENS
 from crfkit.structures import Structure
+from crfkit.structures.log_sums import log_sums
 from crfkit.training.hidden import (
     Setup,
     counted,

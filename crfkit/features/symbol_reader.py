@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -147,14 +148,15 @@ class SymbolReader:
             values = self._values(tokens)
             part = [table.of(v) for table, v in zip(self.tables, values, strict=True)]
         except (TypeError, ValueError, LookupError):  # of a rarer form, or none
-            places = (token_place(np.array(offsets), n) for n in range(first, first + len(tokens)))
+            ends = np.array(offsets)
+            places = (token_place(ends, n) for n in range(first, first + len(tokens)))
             rows = [self._cells(*pair) for pair in zip(tokens, places, strict=True)]
             values = list(zip(*rows, strict=True))
             part = [table.of(v) for table, v in zip(self.tables, values, strict=True)]
         if self._words is not None:
             c = self._words
-            begins = {offset - first for offset in offsets if first <= offset < first + len(tokens)}
-            for t in begins:
+            begins = {offset - first for offset in offsets[bisect_left(offsets, first) :]}
+            for t in begins - {len(tokens)}:  # the end, where empty sequences may begin
                 part[c][t] = self.tables[c].first(values[c][t], int(part[c][t]))
         self._parts.append(part)
 

@@ -110,14 +110,18 @@ def log_prior(model: HiddenMarkovModel, smoothing: Smoothing, tables: HiddenTabl
 
 def added(one: HiddenCounts, other: HiddenCounts) -> HiddenCounts:
     """Return the counts of two parts of data together."""
-    ours, theirs = one.steps, other.steps
-    triples = ours.triples
-    if triples is not None and theirs.triples is not None:
-        triples = triples + theirs.triples
-    steps = StepCounts(
-        ours.start + theirs.start, ours.steps + theirs.steps, ours.end + theirs.end, triples
+    emission = add_statistics(one.emission, other.emission)
+    return HiddenCounts(added_steps(one.steps, other.steps), emission)
+
+
+def added_steps(one: StepCounts, other: StepCounts) -> StepCounts:
+    """Return the counts of labels of two parts of data, of the same order, together."""
+    triples = one.triples
+    if triples is not None and other.triples is not None:
+        triples = triples + other.triples
+    return StepCounts(
+        one.start + other.start, one.steps + other.steps, one.end + other.end, triples
     )
-    return HiddenCounts(steps, add_statistics(one.emission, other.emission))
 
 
 def check_counts(counts: Any, order: Any, size: int) -> None:

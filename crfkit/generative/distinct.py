@@ -19,7 +19,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.generative.base import StepCounts
-from crfkit.generative.counting import expected_steps
+from crfkit.generative.counting import added_steps, expected_steps
 from crfkit.generative.model import BoundTables, HiddenMarkovModel
 from crfkit.kernels.chain.arrays import ChainScores, ChainSums
 from crfkit.kernels.chain.interleaved import FILLED, LACKING
@@ -146,10 +146,7 @@ class SymbolSum:
         left = np.flatnonzero(sums.status != OK)
         if len(left):
             others = self._expect_of(offsets, which, chunk.first, left, weight, sums)
-            if len(left) == count:
-                steps = others
-            else:
-                steps = StepCounts(*(a + b for a, b in zip(steps[:3], others[:3], strict=True)))
+            steps = others if len(left) == count else added_steps(steps, others)
         return SymbolCounts(steps, shares, float(weight @ sums.log_z))
 
     def _expect_of(
@@ -176,9 +173,5 @@ class SymbolSum:
 
 def add_symbol_counts(one: SymbolCounts, other: SymbolCounts) -> SymbolCounts:
     """Return what is expected of both."""
-    pairs = zip(one.steps, other.steps, strict=True)
-    steps: Any = [
-        None if ours is None or theirs is None else ours + theirs for ours, theirs in pairs
-    ]
     shares, value = one.shares + other.shares, one.log_likelihood + other.log_likelihood
-    return SymbolCounts(StepCounts(*steps), shares, value)
+    return SymbolCounts(added_steps(one.steps, other.steps), shares, value)

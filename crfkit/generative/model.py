@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +47,6 @@ class HiddenMarkovModel(PotentialsModel):
     """
 
     is_linear = False
-    checks_data = False  # whether data are new, so that it is not known if the emission reads them
 
     def __init__(self, emission: Emission, n_labels: int, order: int = 1, stop: bool = True):
         self.emission, self.order, self.stop = emission, order, stop and order > 0
@@ -93,8 +91,6 @@ class HiddenMarkovModel(PotentialsModel):
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
         """Return the potentials of a chunk of data."""
-        if self.checks_data and chunk.first == 0:
-            self.emission.check(data)
         check_no_topology(data.topology, "a hidden Markov model")
         potentials = self.label_scores(bound, chunk.offsets - chunk.offsets[0], chunk.first)
         self.emission.scores(bound.emission, data, chunk.tokens, potentials.unary)
@@ -117,7 +113,9 @@ class HiddenMarkovModel(PotentialsModel):
 def _structure(order: int) -> Any:
     if order < 2:
         return Chain()
-    return import_module("crfkit.structures.second_order").SecondOrderChain()  # few need it
+    from crfkit.structures.second_order import SecondOrderChain  # few need it
+
+    return SecondOrderChain()
 
 
 class HiddenProbabilities:
@@ -134,8 +132,13 @@ class HiddenProbabilities:
         """Return the model of fitted probabilities, and these; ValueError if they are none."""
         del sizes  # the layout of attributes is that of the fit
         model, tables = self.read(fitted)
-        model.checks_data = True
         return model, model.bind(tables)
+
+    def check_new(self, fitted: object, data: PackedSequences) -> None:
+        """Raise ValueError, naming the place, if the emission of a model cannot read new data."""
+        family = vars(fitted).get("emissions_")
+        if isinstance(family, Emission):  # else `read` says what is wrong
+            family.check(data)
 
     def read(self, fitted: object) -> tuple[HiddenMarkovModel, HiddenTables]:
         """Return the model and its tables, which are checked and made read-only."""

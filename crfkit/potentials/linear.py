@@ -384,6 +384,10 @@ class WeightSpace(ABC):
         names = [table.attribute for block in blocks for table in block.tables]
         return (*names, *self.kind.other_tables)
 
+    def check_new(self, fitted: object, data: PackedSequences) -> None:
+        """Do nothing: linear potentials read all data of the attributes of the fit."""
+        return
+
     def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[PotentialsModel, Any]:
         """Return the model of fitted weights, and these in place; `sizes` as of `sparse_counts`."""
         blocks, weights, attributes = [], {}, vars(fitted)

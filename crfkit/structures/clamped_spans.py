@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import BoolArray, FloatArray, IntArray, LabelReading, Potentials, ReadSpans
-from crfkit.structures.base import NoPathError, Structure
+from crfkit.structures.base import Structure
+from crfkit.structures.log_sums import log_sums
 from crfkit.structures.potentials import of_spans
 
 # Scores of labels that are in memory at a time.
@@ -31,7 +32,7 @@ def clamped_span_probabilities(
     if not len(spans.start):
         return np.zeros(0)
     potentials, spans, sequence = of_spans(potentials, spans)
-    whole, found = _log_z(structure, potentials), np.empty(len(sequence))
+    whole, found = log_sums(structure, potentials), np.empty(len(sequence))
     sizes = np.diff(potentials.offsets)[sequence] * potentials.n_codes
     batch = np.cumsum(sizes) // CELLS
     for chosen in np.split(np.arange(len(batch)), np.flatnonzero(np.diff(batch)) + 1):
@@ -39,7 +40,7 @@ def clamped_span_probabilities(
         copied = potentials.take(sequence[chosen])
         less = potentials.offsets[sequence[chosen]] - copied.offsets[:-1]
         moved = ReadSpans(some.start - less, some.stop - less, some.type)
-        log_z = _log_z(*_with_spans(structure, copied, reading, moved))
+        log_z = log_sums(*_with_spans(structure, copied, reading, moved))
         found[chosen] = np.exp(np.minimum(log_z - whole[sequence[chosen]], 0.0))
     return found
 
@@ -100,21 +101,3 @@ def _with_spans(
         reading.closes[:, :-1],
     ])  # fmt: skip
     return structure.restricted(potentials.clamp(allowed), steps, which)
-
-
-def _log_z(structure: Structure[Any], potentials: Potentials) -> FloatArray:
-    """Return log Z of each sequence, (S,), ``-inf`` where it has no labeling."""
-    found, left = (
-        np.full(len(potentials.offsets) - 1, -np.inf),
-        np.arange(len(potentials.offsets) - 1),
-    )
-    while len(left):
-        try:
-            counts = structure.zeros(potentials)
-            found[left] = structure.log_partition(potentials, np.zeros(len(left)), counts)
-            break
-        except NoPathError as error:
-            dead = np.array([error.sequence, *error.others]) - potentials.first
-            alive = np.delete(np.arange(len(left)), dead)
-            left, potentials = left[alive], potentials.take(alive)
-    return found

@@ -111,6 +111,11 @@ class Problem:
     def _weights(self) -> Any:
         return WEIGHTS_OF[type(self.labels)](self.labels) if self.weights is None else self.weights
 
+    def seen(self, model: Any, training: TrainingData) -> Examples:
+        """Return what a solver sees of a model and its training data."""
+        rewritten = Examples if self.examples is None else self.examples
+        return rewritten(model, training)
+
     def objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
         """Return what the solver minimizes."""
         return Objective(
@@ -284,23 +289,18 @@ class Fit:
         """Minimize the objective from first parameters until a callback or `watch` ends it."""
         self._tell_size()
         return_memory(self.training.data.nbytes)
-        solver, examples = self.problem.solver, self.problem.examples
-        seen = Examples(self.model, self.training)
-        if examples is not None:
-            seen = examples(self.model, self.training)
+        solver, seen = self.problem.solver, self.problem.seen(self.model, self.training)
         result: SolverResult
         with ThreadMap(self.problem.n_jobs) as threads:
             objective = self.problem.objective(seen.model, seen.training, threads)
-            if seen.order is not None:
+            if objective.loss.is_staged:
+                result = minimize(solver, objective, start, self._told(callback), watch)
+            else:
                 told = self._told(callback, watch)
                 result = solver.solve(
                     objective, seen.inward(start), lambda r, w: told(r, seen.outward(w))
                 )
                 result = result._replace(parameters=seen.outward(result.parameters))
-            elif objective.loss.is_staged:
-                result = minimize(solver, objective, start, self._told(callback), watch)
-            else:
-                result = solver.solve(objective, start, self._told(callback, watch))
         if watch is not None:
             result = watch.finish(result)
         reached = [record for record in result.history if record.value == result.value]

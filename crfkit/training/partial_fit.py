@@ -21,7 +21,6 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import TokenLabels
-from crfkit.potentials.examples import Examples
 from crfkit.potentials.transfer import extend
 from crfkit.solvers import SOLVERS
 from crfkit.training.data import (
@@ -67,9 +66,7 @@ def learn_batch(
     start, state = np.zeros(model.n_parameters), None
     if fitted:
         model, start, state = _continue(fitted, model, training)
-    seen = Examples(model, training)
-    if problem.examples is not None:
-        seen = problem.examples(model, training)
+    seen = problem.seen(model, training)
     with ThreadMap(problem.n_jobs) as threads:
         objective = problem.objective(seen.model, seen.training, threads)
         parameters, state = problem.solver.partial(

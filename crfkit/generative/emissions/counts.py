@@ -16,9 +16,9 @@ from crfkit.data import PackedSequences
 from crfkit.data.names import name_array
 from crfkit.data.validation import token_place
 from crfkit.generative.base import Emission, LinearEmission, Statistics
+from crfkit.generative.emissions.symbols import TOLERANCE, dealt
 
 MANY = 1 << 20  # numbers of a dense block of tokens that are drawn
-TOLERANCE = 1e-6  # by which the sum of probabilities may differ from 1
 
 
 class MultinomialTables(NamedTuple):
@@ -53,12 +53,6 @@ def column_of_labels(codes: CodeArray, weight: FloatArray, n_labels: int) -> sp.
     """Return the weights of tokens in the columns of their labels, (N, K)."""
     ptr = np.arange(len(codes) + 1)
     return sp.csr_array((weight, codes, ptr), shape=(len(codes), n_labels))
-
-
-def shares_of(uses: FloatArray, n_labels: int, random: Random) -> FloatArray:
-    """Return counts (D,) dealt to the labels at random, (D, K)."""
-    shares: FloatArray = uses[:, None] * random.dirichlet(np.ones(n_labels), len(uses))
-    return shares
 
 
 def in_parts(
@@ -196,9 +190,7 @@ class Multinomial(_Counts):
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> MultinomialTables:
         """Return tables where each attribute is dealt to the labels at random."""
         uses = np.asarray(features(data).sum(axis=0)).reshape(-1)
-        return self.estimate(
-            (shares_of(uses, n_labels, random), np.array(float(data.n_tokens))), data
-        )
+        return self.estimate((dealt(uses, n_labels, random), np.array(float(data.n_tokens))), data)
 
     def scores(
         self, tables: MultinomialTables, data: PackedSequences, tokens: slice, out: FloatArray
@@ -302,9 +294,9 @@ class Bernoulli(_Counts):
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> BernoulliTables:
         """Return tables where each attribute is dealt to the labels at random."""
         rows, others = self._present(data)
-        dealt = shares_of(np.asarray(rows.sum(axis=0)).reshape(-1), n_labels, random)
-        labels = np.maximum(data.n_tokens / n_labels, dealt.max(axis=0, initial=0.0))
-        return self.estimate((dealt, labels, others), data)
+        uses = dealt(np.asarray(rows.sum(axis=0)).reshape(-1), n_labels, random)
+        labels = np.maximum(data.n_tokens / n_labels, uses.max(axis=0, initial=0.0))
+        return self.estimate((uses, labels, others), data)
 
     def scores(
         self, tables: BernoulliTables, data: PackedSequences, tokens: slice, out: FloatArray

@@ -124,6 +124,12 @@ def column_starts(data: PackedSequences) -> IntArray:
     return names.starts if isinstance(names, SymbolNames) else np.array([0, data.n_features])
 
 
+def dealt(uses: FloatArray | IntArray, n_labels: int, random: Random) -> FloatArray:
+    """Return counts (D,) dealt to the labels at random, (D, K)."""
+    shares: FloatArray = uses[:, None] * random.dirichlet(np.ones(n_labels), len(uses))
+    return shares
+
+
 class SymbolEmission(Emission, ABC):
     """Each token has one attribute in each column, independent of those in the others."""
 
@@ -230,8 +236,7 @@ class SymbolEmission(Emission, ABC):
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> SymbolTables:
         """Return tables where each symbol is dealt to the labels at random."""
         uses = np.bincount(data.indices, minlength=data.n_features)
-        shares = random.dirichlet(np.ones(n_labels), data.n_features)
-        tables: SymbolTables = self.estimate((uses[:, None] * shares,), data)
+        tables: SymbolTables = self.estimate((dealt(uses, n_labels, random),), data)
         return tables
 
     def scores(
