@@ -1,0 +1,68 @@
+"""What a method of inference does, and the methods by their names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from sklearn.base import BaseEstimator
+
+from crfkit._types import BoolArray, FloatArray, IntArray
+from crfkit.kernels.graph.arrays import FactorTables
+
+# What log Z of a method is to the true one.
+EXACT, UPPER, LOWER, NONE = "exact", "upper", "lower", "none"
+
+
+class Sums(NamedTuple):
+    """Log Z and marginals of S factor graphs, or what a method takes for them."""
+
+    log_partition: FloatArray  # (S,) in nats; -inf where each combination of values is forbidden
+    marginals: FloatArray  # (state_ptr[-1],) of the states of variables
+    beliefs: FloatArray  # (Z,) of the entries of tables
+    exact: BoolArray  # (S,) whether these are the true ones, but for rounding
+    converged: BoolArray  # (S,)
+    n_iter: IntArray  # (S,) 0 of a method that does not iterate
+
+
+class Maximum(NamedTuple):
+    """Values of a large score, and how large others may be."""
+
+    values: IntArray  # (V,) states of the variables
+    score: FloatArray  # (S,) of these values; -inf where none were found that are allowed
+    bound: FloatArray  # (S,) no values have a larger score; inf where nothing is known
+    n_iter: IntArray  # (S,)
+
+    @property
+    def exact(self) -> BoolArray:
+        """Whether no others are better, but for rounding, shape (S,)."""
+        gap = self.bound - self.score
+        found: BoolArray = gap <= 1e-9 * (1.0 + abs(self.score))
+        return found
+
+
+class BudgetError(ValueError):
+    """A table would be larger than the budget of exact inference."""
+
+
+class SumMethod(BaseEstimator, ABC):  # type: ignore[misc]
+    """A way to compute log Z and marginals; options are parameters, as of estimators.
+
+    `bound` says what its log Z is to the true one, "exact", "upper", "lower" or "none"; `is_convex`
+    whether it is a convex function of the scores, whose gradient the marginals and beliefs are.
+    """
+
+    bound: ClassVar[str] = NONE
+    is_convex: ClassVar[bool] = False
+
+    @abstractmethod
+    def sums(self, graph: FactorTables) -> Sums:
+        """Return log Z and the marginals."""
+
+
+class MaxMethod(BaseEstimator, ABC):  # type: ignore[misc]
+    """A way to find the values of the largest score; options are parameters, as of estimators."""
+
+    @abstractmethod
+    def maximum(self, graph: FactorTables) -> Maximum:
+        """Return values of a large score."""

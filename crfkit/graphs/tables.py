@@ -1,0 +1,86 @@
+"""From factors to the flat arrays that methods of inference read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.graph.arrays import FactorTables
+
+
+def starts(lengths: Iterable[int]) -> IntArray:
+    """Return where parts of some lengths start that stand in turn, and the end, (n + 1,)."""
+    return frozen(np.cumsum([0, *lengths]).astype(np.int64))
+
+
+def factor_tables(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[FloatArray]
+) -> FactorTables:
+    """Return one factor graph.
+
+    Parameters
+    ----------
+    sizes : sequence of V ints
+        How many states each variable has.
+    scopes : sequence of F sequences of ints
+        The variables of each factor, by their places in `sizes`.
+    tables : sequence of F arrays
+        Scores, in nats; an axis for each variable of the factor.
+
+    Raises
+    ------
+    ValueError
+        If a table does not have the shape that the variables of its factor say.
+    """
+    states = frozen(np.array(sizes, np.int64))
+    for f, (scope, table) in enumerate(zip(scopes, tables, strict=True)):
+        shape = tuple(int(states[v]) for v in scope)
+        if np.shape(table) != shape:
+            raise ValueError(
+                f"factor {f}: its table has the shape {np.shape(table)}, its variables the "
+                f"numbers of states {shape}."
+            )
+    flat = [np.ravel(table) for table in tables]
+    return FactorTables(
+        sizes=states,
+        state_ptr=starts(states.tolist()),
+        scope=frozen(np.array([v for scope in scopes for v in scope], np.int64)),
+        scope_ptr=starts(map(len, scopes)),
+        scores=frozen(np.concatenate([np.empty(0), *flat]).astype(np.float64)),
+        score_ptr=starts(map(len, flat)),
+        variable_ptr=starts([len(states)]),
+        factor_ptr=starts([len(tables)]),
+    )
+
+
+def tables_of(graph: FactorTables, s: int) -> tuple[list[int], list[list[int]], list[FloatArray]]:
+    """Return the sizes, scopes and tables of one of several factor graphs, numbered from 0."""
+    first, last = (int(v) for v in graph.variable_ptr[s : s + 2])
+    scopes, tables = [], []
+    for f in range(int(graph.factor_ptr[s]), int(graph.factor_ptr[s + 1])):
+        scope = graph.scope[graph.scope_ptr[f] : graph.scope_ptr[f + 1]]
+        table = graph.scores[graph.score_ptr[f] : graph.score_ptr[f + 1]]
+        scopes.append((scope - first).tolist())
+        tables.append(table.reshape(graph.sizes[scope]))
+    return graph.sizes[first:last].tolist(), scopes, tables
+
+
+def log2_states(graph: FactorTables, s: int) -> float:
+    """Return the logarithm, to the base 2, of the number of all combinations of values."""
+    own = graph.sizes[graph.variable_ptr[s] : graph.variable_ptr[s + 1]]
+    return math.fsum(np.log2(own).tolist())
+
+
+def scores_of(graph: FactorTables, values: IntArray) -> FloatArray:
+    """Return the score of the values of all variables, (V,), for each graph, (S,)."""
+    total = np.zeros(len(graph.factor_ptr) - 1)
+    for s in range(len(total)):
+        _, scopes, tables = tables_of(graph, s)
+        own = values[graph.variable_ptr[s] : graph.variable_ptr[s + 1]]
+        chosen = (t[tuple(own[scope])] for scope, t in zip(scopes, tables, strict=True))
+        total[s] = sum(float(score) for score in chosen)
+    return total
