@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _ROOMS = frozenset(
     "active_learning calibration compat constraints data datasets estimators features generative "
-    "inference io labels losses metrics model_selection objective persistence potentials solvers "
-    "structures testing".split()
+    "graphs inference io labels losses metrics model_selection objective persistence potentials "
+    "solvers structures testing".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(

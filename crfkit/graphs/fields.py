@@ -26,7 +26,8 @@ class RandomField:
     :meth:`clamped`, is a conditional random field of the others (Lafferty, McCallum and Pereira
     2001).
 
-    All answers are exact: all combinations of values are enumerated, 4 million at most.
+    All answers are exact: all combinations of values are enumerated, 4 million at most. A field of
+    more can be read, written and clamped.
 
     Parameters
     ----------
@@ -72,11 +73,6 @@ class RandomField:
         self.nodes: Nodes = self.graph.nodes
         found = self._sizes()
         self.sizes = tuple(found[node] for node in self.nodes)
-        if math.prod(self.sizes) > MOST_STATES:
-            raise ValueError(
-                f"the {len(self.nodes)} variables have {math.prod(self.sizes)} combinations of "
-                f"values; at most {MOST_STATES} are enumerated."
-            )
 
     def _sizes(self) -> dict[Hashable, int]:
         sizes: dict[Hashable, int] = {}
@@ -94,6 +90,11 @@ class RandomField:
     @cached_property
     def _scores(self) -> FloatArray:
         """The scores of all combinations of values, an axis for each variable."""
+        if math.prod(self.sizes) > MOST_STATES:
+            raise ValueError(
+                f"the {len(self.nodes)} variables have 2^{sum(map(math.log2, self.sizes)):.1f} "
+                "combinations of values; at most 2^22 are enumerated."
+            )
         total = np.zeros(self.sizes)
         for factor in self.factors:
             places = [self.nodes.index(node) for node in factor.nodes]
@@ -121,7 +122,8 @@ class RandomField:
 
     def score(self, values: Mapping[Hashable, int]) -> float:
         """Return the sum of the scores of all factors, given the values of all variables."""
-        return float(self._scores[tuple(values[node] for node in self.nodes)])
+        scores = (each.scores[tuple(values[node] for node in each.nodes)] for each in self.factors)
+        return float(sum(scores))
 
     def log_probability(self, values: Mapping[Hashable, int]) -> float:
         """Return the logarithm of a probability, given the values of some variables or of all."""

@@ -1,6 +1,8 @@
-"""Reading and writing of files and texts with labeled tokens."""
+"""Reading and writing of files: texts with labeled tokens, factor graphs."""
 
-from crfkit._lazy import public_names
+from typing import TYPE_CHECKING
+
+from crfkit._lazy import lazy_names, public_names
 from crfkit.io.columns import iter_columns as iter_columns
 from crfkit.io.columns import known_labels as known_labels
 from crfkit.io.columns import read_columns as read_columns
@@ -26,4 +28,21 @@ from crfkit.io.offsets import tags_to_spans as tags_to_spans
 from crfkit.io.offsets import token_offsets as token_offsets
 from crfkit.io.streams import ColumnFormatError as ColumnFormatError
 
-__all__ = public_names(__name__)
+if TYPE_CHECKING:
+    from crfkit.io.fg import read_fg as read_fg
+    from crfkit.io.fg import write_fg as write_fg
+    from crfkit.io.potentials import GraphFormatError as GraphFormatError
+    from crfkit.io.uai import read_evidence as read_evidence
+    from crfkit.io.uai import read_uai as read_uai
+    from crfkit.io.uai import write_uai as write_uai
+
+_imported = [name for name in public_names(__name__) if name not in ("TYPE_CHECKING", "lazy_names")]
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fg": "read_fg write_fg",
+        "potentials": "GraphFormatError",
+        "uai": "read_evidence read_uai write_uai",
+    },
+)
+__all__ += _imported

@@ -268,12 +268,19 @@ def test_cliques_and_separation_are_those_of_the_definitions(seed):
         ([("aa", np.zeros((2, 2)))], "an axis for each"),
         ([("a", [0.0, np.nan])], "nan or inf"),
         ([("a", np.zeros(2)), ("ab", np.zeros((3, 2)))], "'a' has 2 values in one factor, 3"),
-        ([(range(6), np.zeros([2] * 6)), ((6,), np.zeros(1 << 20))], "67108864 combinations"),
     ],
 )
 def test_factors_that_do_not_fit_are_refused(factors, message):
     with pytest.raises(ValueError, match=message):
         RandomField(factors)
+
+
+def test_more_than_four_million_combinations_are_refused_when_something_is_asked():
+    field = RandomField([(range(6), np.zeros([2] * 6)), ((6,), np.ones(1 << 20))])
+    assert field.score(dict.fromkeys(range(7), 0)) == 1.0
+    assert field.clamped({6: 0}).log_partition == pytest.approx(1.0 + math.log(64))
+    with pytest.raises(ValueError, match=r"2\^26.0 combinations"):
+        field.log_partition  # noqa: B018
 
 
 def test_wrong_questions_are_refused():
