@@ -70,7 +70,7 @@ def read_uai(source: Source, evidence: Source | Mapping[int, int] | None = None)
     if evidence is None:
         return field
     given = evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
-    known: dict[Hashable, int] = {**given}
+    known = dict[Hashable, int](given.items())
     return field.clamped(known) if known else field
 
 
