@@ -37,6 +37,13 @@ def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntAr
     return (fewer, *(each[entries] for each in lists))
 
 
+def taken_rows(offsets: IntArray, sequences: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where chosen sequences start, and the end, (n + 1,), and their rows, in turn."""
+    begin, lengths = offsets[:-1][sequences], np.diff(offsets)[sequences]
+    taken = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return taken, np.arange(taken[-1]) + np.repeat(begin - taken[:-1], lengths)
+
+
 class Potentials:
     """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
 
@@ -122,9 +129,7 @@ class Potentials:
 
     def take(self, sequences: IntArray) -> Self:
         """Return the potentials of the chosen sequences, shape (n,)."""
-        begin, lengths = self.offsets[:-1][sequences], np.diff(self.offsets)[sequences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
+        offsets, tokens = taken_rows(self.offsets, sequences)
         return self.take_tokens(tokens, offsets)
 
     def run(self, sequences: slice) -> Self:

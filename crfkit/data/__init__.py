@@ -1,5 +1,6 @@
 """Packed sequences of features, sequences of labels."""
 
+from crfkit.data.edges import Edges, FeatureGraph
 from crfkit.data.forest import Forest
 from crfkit.data.frames import frame_from_sequences, labels_from_frame, sequences_from_frame
 from crfkit.data.labels import UNLABELED, LabelSequences
@@ -10,6 +11,8 @@ from crfkit.data.weights import token_weights
 
 __all__ = [
     "UNLABELED",
+    "Edges",
+    "FeatureGraph",
     "Forest",
     "LabelSequences",
     "PackedSegments",

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from crfkit._types import IntArray
 from crfkit.compiler.jit import protect
 from crfkit.data.segments import check_offsets
-from crfkit.data.topology import Topology, order_from
+from crfkit.data.topology import TokenOrder, order_from
 from crfkit.data.validation import token_place
 
 
-class Forest(Topology):
+class Forest(TokenOrder):
     """The parent of each token: one or several rooted trees a sequence, such as dependency trees.
 
     A transition leads from a parent into each child; first tokens are roots, last ones leaves.

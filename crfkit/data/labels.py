@@ -339,7 +339,7 @@ def plain_label(label: Any) -> Label:
     return label.item()  # type: ignore[no-any-return]
 
 
-def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
+def check_lengths(offsets: IntArray, others: IntArray, name: str, of: str = "token") -> None:
     """Raise ValueError if X and `name` differ in number or lengths of sequences, given offsets."""
     if len(offsets) != len(others):
         raise ValueError(
@@ -350,8 +350,8 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
     if not np.array_equal(ours, theirs):
         s = int(np.argmax(ours != theirs))
         raise ValueError(
-            f"sequence {s}: X has {ours[s]} tokens, but {name} has {theirs[s]} items. "
-            "Every token needs exactly one."
+            f"sequence {s}: X has {ours[s]} {of}s, but {name} has {theirs[s]} items. "
+            f"Every {of} needs exactly one."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
+from crfkit._types import FloatArray, Frame, IntArray, ObjectArray, taken_rows
 from crfkit.compiler.jit import frozen, protect
 from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
@@ -46,11 +46,12 @@ class PackedSequences:
     transitions : PackedSequences or None
         Attributes of the transition from the previous token into each, of sequences of the same
         lengths: with them a model has weights for (attribute, label, next label). Those of first
-        tokens, into which no transition leads, are not used.
+        tokens, into which no transition leads, are not used. With `Edges`, those of each edge.
     segments : PackedSegments or None
         Attributes of runs of tokens, for models of segments.
     topology : Topology or None
-        Which token stands before which; None for the one before in the sequence.
+        Which token stands before which (`Forest`), or the edges between them (`Edges`); None where
+        each follows the one before in the sequence.
 
     Attributes
     ----------
@@ -98,11 +99,11 @@ class PackedSequences:
         self._check_rows()
         self.names: Names | None = check_feature_names(feature_names, self.n_features)
         self._check_finite()
-        self.transitions = _check_transitions(transitions, self.offsets)
-        self.segments = check_segments(segments, self.offsets)
         self.topology = topology
         if topology is not None:
             topology.check(self.offsets)
+        self.transitions = _check_transitions(transitions, self)
+        self.segments = check_segments(segments, self.offsets)
         self.__setstate__(self.__dict__)
 
     @classmethod
@@ -224,7 +225,7 @@ class PackedSequences:
 
         ValueError if those sequences have other lengths, or transitions themselves.
         """
-        checked = _check_transitions(transitions, self.offsets)
+        checked = _check_transitions(transitions, self)
         return self._from_arrays(**self.__dict__ | {"transitions": checked})
 
     def with_segments(self, segments: PackedSegments | None) -> PackedSequences:
@@ -236,13 +237,15 @@ class PackedSequences:
         return self._from_arrays(**self.__dict__ | {"segments": checked})
 
     def with_topology(self, topology: Topology | None) -> PackedSequences:
-        """Return the same features of sequences whose tokens are ordered in another way.
+        """Return the same features of sequences whose tokens are joined in another way.
 
-        ValueError if the topology is that of other sequences.
+        ValueError if the topology, or attributes of transitions, are those of others.
         """
         if topology is not None:
             topology.check(self.offsets)
-        return self._from_arrays(**self.__dict__ | {"topology": topology})
+        new = self._from_arrays(**self.__dict__ | {"topology": topology})
+        _check_transitions(new.transitions, new)
+        return new
 
     @property
     def feature_names(self) -> ObjectArray | None:
@@ -268,6 +271,18 @@ class PackedSequences:
     def before(self) -> IntArray:
         """The token that the transition into each one comes from, shape (N,); -1 for none."""
         return tokens_before(self.offsets) if self.topology is None else self.topology.before
+
+    @property
+    def transition_offsets(self) -> IntArray:
+        """Where the transitions of each sequence start, and the end, shape (S + 1,)."""
+        return self.offsets if self.topology is None else self.topology.transition_offsets
+
+    @property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """The token that each transition comes from, -1 for none, and the one it leads to."""
+        if self.topology is None:
+            return tokens_before(self.offsets), np.arange(self.n_tokens)
+        return self.topology.ends
 
     @property
     def shape(self) -> tuple[int]:
@@ -378,10 +393,7 @@ class PackedSequences:
 
     def _take(self, chosen: IntArray) -> PackedSequences:
         """Return a container of the chosen sequences."""
-        starts = self.offsets[chosen]
-        lengths = self.offsets[chosen + 1] - starts
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        tokens = ranges(starts, lengths)
+        offsets, tokens = taken_rows(self.offsets, chosen)
         transitions = None if self.transitions is None else self.transitions._take(chosen)
         others = {
             "offsets": offsets, "transitions": transitions,
@@ -468,7 +480,7 @@ def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
 
 
 def _check_transitions(
-    transitions: PackedSequences | None, offsets: IntArray
+    transitions: PackedSequences | None, data: PackedSequences
 ) -> PackedSequences | None:
     """Return attributes of transitions that fit sequences with these offsets."""
     if transitions is None:
@@ -481,5 +493,6 @@ def _check_transitions(
         raise ValueError(
             "the attributes of the transitions have transitions themselves: leave those out."
         )
-    check_lengths(offsets, transitions.offsets, "transitions")
+    row = "token" if data.topology is None else data.topology.row
+    check_lengths(data.transition_offsets, transitions.offsets, "transitions", row)
     return transitions

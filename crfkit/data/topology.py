@@ -1,75 +1,136 @@
-"""Which token stands before which, where it is not the one before in the sequence."""
+"""Which tokens have a transition between them, where they do not follow one another."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from crfkit._types import IntArray
+from crfkit._types import IntArray, taken_rows
 from crfkit.data.labels import check_lengths
 from crfkit.data.validation import token_place
 
 
 class Topology(ABC):
-    """The order of the tokens of S sequences: each has at most one before it.
+    """Which tokens of S sequences have a transition between them, where it is not the next one.
 
-    A transition leads from there into each token. Weights of first labels are those of the tokens
-    that none is before, weights of last labels those of the tokens that are before none.
+    Rows of transitions are numbered through all sequences; those of a sequence stand together.
+    Potentials of a row are those of the labels of the two tokens that it joins.
     """
 
     offsets: IntArray  # (S + 1,): sequence `s` is tokens `offsets[s]:offsets[s + 1]`
+    # How messages name it: with an article, what has a row each, which model reads it.
+    article: ClassVar[str] = "a "
+    row: ClassVar[str] = "token"
+    read_by: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def transition_offsets(self) -> IntArray:
+        """Where the rows of transitions of each sequence start, and the end, shape (S + 1,)."""
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """The source and the target of each row, by their places in all sequences, (E,) each.
+
+        A source of -1: the row is of no transition.
+        """
 
     @property
     @abstractmethod
     def before(self) -> IntArray:
-        """The token before each, by its place in all sequences together; -1 for none, (N,)."""
+        """The token before each, by its place in all sequences together; -1 for none, (N,).
+
+        ValueError where tokens have no order.
+        """
+
+    @property
+    @abstractmethod
+    def first_tokens(self) -> IntArray:
+        """The tokens that weights of first labels are for."""
+
+    @property
+    @abstractmethod
+    def last_tokens(self) -> IntArray:
+        """The tokens that weights of last labels are for."""
 
     @property
     @abstractmethod
     def arrays(self) -> tuple[IntArray, ...]:
-        """What potentials hold of it, each of shape (N,), the same for all parts of the data."""
+        """What potentials hold of it."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Any, ...]:
+        """All arrays that it is made of."""
 
     @abstractmethod
-    def with_arrays(self, arrays: tuple[IntArray, ...], offsets: IntArray) -> Self:
-        """Return the order of other sequences, given their part of `arrays`."""
+    def take(self, sequences: IntArray) -> Self:
+        """Return the topology of chosen sequences."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in (*self.arrays, self.offsets))
-
-    @property
-    def first_tokens(self) -> IntArray:
-        """The tokens that weights of first labels are for."""
-        return np.flatnonzero(self.before < 0)
-
-    @property
-    def last_tokens(self) -> IntArray:
-        """The tokens that weights of last labels are for."""
-        is_last, before = np.ones(int(self.offsets[-1]), bool), self.before
-        is_last[before[before >= 0]] = False
-        return np.flatnonzero(is_last)
+        return sum(array.nbytes for array in self.parts)
 
     def check(self, offsets: IntArray) -> None:
         """Raise ValueError, naming the first sequence, if features have other sequences."""
         check_lengths(offsets, self.offsets, f"the {type(self).__name__.lower()}")
 
-    def take(self, sequences: IntArray) -> Self:
-        """Return the order of the tokens of chosen sequences."""
-        begin, lengths = self.offsets[sequences], np.diff(self.offsets)[sequences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
-        return self.with_arrays(tuple(array[tokens] for array in self.arrays), offsets)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology) or type(other) is not type(self):
             return NotImplemented
-        pairs = zip((*self.arrays, self.offsets), (*other.arrays, other.offsets), strict=True)
-        return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
+        ours, theirs = self.parts, other.parts
+        return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class TokenOrder(Topology):
+    """The order of the tokens of S sequences: each has at most one before it.
+
+    A transition leads from there into each token, whose row it is. Weights of first labels are
+    those of the tokens that none is before, weights of last labels those of the tokens that are
+    before none.
+    """
+
+    @abstractmethod
+    def with_arrays(self, arrays: tuple[IntArray, ...], offsets: IntArray) -> Self:
+        """Return the order of other sequences, given their part of `arrays`, each (N,)."""
+
+    @property
+    def parts(self) -> tuple[IntArray, ...]:
+        """What potentials hold, and where sequences start."""
+        return (*self.arrays, self.offsets)
+
+    @property
+    def transition_offsets(self) -> IntArray:
+        """Where sequences start: a row for each token."""
+        return self.offsets
+
+    @property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """The token before each token, and the token."""
+        return self.before, np.arange(int(self.offsets[-1]))
+
+    @property
+    def first_tokens(self) -> IntArray:
+        """The tokens that none is before."""
+        return np.flatnonzero(self.before < 0)
+
+    @property
+    def last_tokens(self) -> IntArray:
+        """The tokens that are before none."""
+        is_last, before = np.ones(int(self.offsets[-1]), bool), self.before
+        is_last[before[before >= 0]] = False
+        return np.flatnonzero(is_last)
+
+    def take(self, sequences: IntArray) -> Self:
+        """Return the order of the tokens of chosen sequences."""
+        offsets, tokens = taken_rows(self.offsets, sequences)
+        return self.with_arrays(tuple(array[tokens] for array in self.arrays), offsets)
 
 
 def tokens_before(offsets: IntArray) -> IntArray:
@@ -106,6 +167,6 @@ def check_no_topology(topology: Topology | None, model: str) -> None:
     """Raise ValueError if there is a topology, which a model, given by its name, cannot use."""
     if topology is not None:
         raise ValueError(
-            f"X has a {type(topology).__name__}, which {model} cannot use: X.with_topology(None) "
-            "leaves it out."
+            f"X has {topology.article}{type(topology).__name__}, which {model} cannot use: "
+            f"{topology.read_by}take X.with_topology(None), which leaves it out."
         )

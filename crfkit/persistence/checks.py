@@ -113,20 +113,20 @@ def check_packed(packed: PackedSequences) -> None:
     if dense is not None:
         _check_table("dense", dense, (packed.n_tokens, dense.shape[-1] if dense.ndim else 0))
     _check_names(packed.names, packed.n_features)
+    if packed.topology is not None:
+        if not isinstance(packed.topology, Topology):
+            raise ValueError("the order of the tokens is no topology")
+        packed.topology.check(offsets)
     if packed.transitions is not None and (
         type(packed.transitions) is not PackedSequences
         or packed.transitions.transitions is not None
-        or not np.array_equal(packed.transitions.offsets, offsets)
+        or not np.array_equal(packed.transitions.offsets, packed.transition_offsets)
     ):
         raise ValueError("the attributes of the transitions do not fit the sequences")
     if packed.segments is not None:
         if type(packed.segments) is not PackedSegments:
             raise ValueError("the attributes of the segments are no packed segments")
         check_segments(packed.segments, offsets)
-    if packed.topology is not None:
-        if not isinstance(packed.topology, Topology):
-            raise ValueError("the order of the tokens is no topology")
-        packed.topology.check(offsets)
 
 
 def check_runs(segments: PackedSegments) -> None:

@@ -355,9 +355,10 @@ def _flat(pair: FloatArray) -> FloatArray:
 
 
 def transition_rows(data: PackedSequences, chunk: Chunk) -> tuple[PackedSequences, IdArray]:
-    """Return the distinct rows of transition attributes of a chunk, and those of its tokens."""
+    """Return the distinct rows of attributes of the transitions of a chunk, and which each has."""
     if data.transitions is None:
         raise ValueError(
             "the model has weights of attributes of transitions, but the data have none."
         )
-    return distinct_rows(data.transitions, chunk.tokens.start, chunk.tokens.stop)
+    begin, end = data.transitions.offsets[[chunk.sequences.start, chunk.sequences.stop]].tolist()
+    return distinct_rows(data.transitions, begin, end)

@@ -69,18 +69,18 @@ class Choice:
         return Segmentation(*(part[whole] for part in runs))
 
     @cached_property
-    def _before(self) -> IntArray:
-        """The token that the transition into each one comes from, -1 for none, (N,)."""
-        return self.data.before
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        """The token that each transition comes from, -1 for none, and its target, (E,) each."""
+        return self.data.ends
 
     @cached_property
     def transitions(self) -> IntArray:
-        """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
+        """``i * K + j`` of each transition, from label i to label j, -1 for none, (E,)."""
         if self.lengths is not None:
             return self._transitions_of_segments()
-        labels, before = self.labels, self._before
-        found = self.codes[before].astype(np.int64) * self.n_labels + self.codes
-        return np.where((before < 0) | (np.minimum(labels, labels[before]) < 0), -1, found)
+        labels, (source, target) = self.labels, self._ends
+        found = self.codes[source].astype(np.int64) * self.n_labels + self.codes[target]
+        return np.where((source < 0) | (np.minimum(labels[target], labels[source]) < 0), -1, found)
 
     def _transitions_of_segments(self) -> IntArray:
         found, runs = np.full(len(self.codes), -1, np.int64), self.segments
@@ -116,7 +116,8 @@ class Choice:
         """Return the (attribute of transitions, transition) pairs that have a weight."""
         if self.soft is not None and not self.all_transitions:
             before = self._shares_before.toarray()
-            steps = (sp.csr_array(self._shares.multiply(source[:, None])) for source in before.T)
+            own = self._shares[self._ends[1]]
+            steps = (sp.csr_array(own.multiply(source[:, None])) for source in before.T)
             return self._expected_pairs(data, steps, self.n_labels**2)
         tokens, found, size = None, self.transitions, self.n_labels
         if self.allowed is not None and self.lengths is None:
@@ -133,9 +134,9 @@ class Choice:
 
     @cached_property
     def _shares_before(self) -> sp.csr_array:
-        """Those of the tokens that transitions come from, 0 for the first ones, (N, K)."""
-        before = self._before
-        return sp.csr_array(self._shares[before] * (before >= 0)[:, None])
+        """Those of the tokens that transitions come from, 0 where there are none, (E, K)."""
+        source, _ = self._ends
+        return sp.csr_array(self._shares[source] * (source >= 0)[:, None])
 
     def _is_enough(self, expected: FloatArray) -> BoolArray:
         """Whether what is expected so often gets a weight."""
@@ -156,16 +157,16 @@ class Choice:
         ptr, columns = counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
         return AttributeWeights(ptr, columns, n_columns=n_columns, n_sparse=data.n_sparse)
 
-    def _steps(self, tokens: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return the labels that tokens before some tokens count for, and these, both (n, K)."""
-        before = self._before[tokens]
-        return self.counted[before] & (before >= 0)[:, None], self.counted[tokens]
+    def _steps(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return the labels that both ends of some transitions count for, (n, K) each."""
+        source, target = (ends[rows] for ends in self._ends)
+        return self.counted[source] & (source >= 0)[:, None], self.counted[target]
 
     def weighted_transitions(self) -> tuple[IntArray, IntArray]:
         """Return the labels before and after of the transitions that have a weight, (P2,)."""
         size, found = self.n_labels, self.transitions
         if self.soft is not None:
-            expected = (self._shares_before.T @ self._shares).toarray()
+            expected = (self._shares_before.T @ self._shares[self._ends[1]]).toarray()
             counts = np.where(self._is_enough(expected), self.least, 0)
         elif self.allowed is None or self.lengths is not None:
             counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)

@@ -115,8 +115,8 @@ def structure_for(topology: Topology) -> Structure[Any]:
     if type(topology) not in OF_TOPOLOGY:
         known = ", ".join(sorted(kind.__name__ for kind in OF_TOPOLOGY)) or "none"
         raise TypeError(
-            f"no structure reads a {type(topology).__name__}; known are: {known}. Add it to "
-            "crfkit.structures.OF_TOPOLOGY."
+            f"no structure reads {topology.article}{type(topology).__name__}; known are: {known}. "
+            f"To read it, {topology.read_by}add one to crfkit.structures.OF_TOPOLOGY."
         )
     return OF_TOPOLOGY[type(topology)]
 

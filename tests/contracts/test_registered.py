@@ -58,6 +58,7 @@ NEEDED = {
     "SoftLabels": lambda cls: cls([np.full((2, 2), 0.5)], ["D", "N"]),
     "FrozenEstimator": lambda cls: cls(CRFClassifier()),
     "Forest": lambda cls: cls([-1, 0, -1], [0, 2, 3]),
+    "Edges": lambda cls: cls([0, 0], [1, 2], [0, 3, 4], [0, 2, 2], [0, 1, 0, 0], ["a", "b"]),
     "TransitionFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
     "PredefinedSplit": lambda cls: cls([0, 1, -1]),
     "SoftenedHingeLoss": lambda cls: cls(0.5),

@@ -9,12 +9,12 @@ import pytest
 from crfkit import CRFClassifier, SequenceVectorizer, make_sequence_union
 from crfkit._parallel import Chunk
 from crfkit.data.labels import LabelStream
-from crfkit.data.topology import Topology
+from crfkit.data.topology import TokenOrder
 from crfkit.potentials.linear import choose_features
 from crfkit.structures import OF_TOPOLOGY, Chain
 
 
-class Backwards(Topology):
+class Backwards(TokenOrder):
     """Each token stands after the one that follows it."""
 
     def __init__(self, lengths):
