@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from crfkit.features.composition import TransitionFeatures as TransitionFeatures
     from crfkit.features.composition import TreeFeatures as TreeFeatures
     from crfkit.features.composition import make_sequence_union as make_sequence_union
+    from crfkit.features.graphs import GraphVectorizer as GraphVectorizer
+    from crfkit.features.graphs import SkipChainFeatures as SkipChainFeatures
     from crfkit.features.quadratic import QuadraticFeatures as QuadraticFeatures
     from crfkit.features.segments.vectorizer import SegmentFeatures as SegmentFeatures
     from crfkit.features.suffixes import SuffixClasses as SuffixClasses
@@ -24,6 +26,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "composition": "SequenceUnion TransitionFeatures TreeFeatures make_sequence_union",
+        "graphs": "GraphVectorizer SkipChainFeatures",
         "quadratic": "QuadraticFeatures",
         "segments.vectorizer": "SegmentFeatures",
         "suffixes": "SuffixClasses",
