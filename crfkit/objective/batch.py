@@ -71,6 +71,7 @@ class Objective:
     """
 
     n_parameters: int  # P
+    nonnegative: BoolArray | None  # (P,) which parameters must be; None: none
     evaluations: int  # of values and gradients, or products, and passes over mini-batches, so far
 
     def __init__(
@@ -101,6 +102,7 @@ class Objective:
             )
         self._prepared = _PreparedData(cast(LinearModel, model), data, threads)
         self.n_parameters, self.evaluations = model.n_parameters, 0
+        self.nonnegative = _bounds(model)
 
     @property
     def labels(self) -> CodeArray:
@@ -271,7 +273,8 @@ class Objective:
         """Return how much a value is above the optimum at most; NaN where that is not known.
 
         From the record of an iteration: its gap, or with an L2 penalty and a smooth and convex
-        loss ``|g|**2 / (4 c2)`` for the (pseudo-)gradient ``g``, by strong convexity.
+        loss ``|g|**2 / (4 c2)`` for the (pseudo-)gradient ``g``, by strong convexity; where
+        parameters are bounded, that which leads out of the bounds does not count.
         """
         if not math.isnan(record.gap):
             return record.gap
@@ -323,3 +326,16 @@ class Objective:
         else:
             weights = Weights(self.weight[tokens], self._level[chunks[index].sequences])
         return work(*scores, self.targets.take(tokens), weights, out), out.pair
+
+
+def _bounds(model: PotentialsModel) -> BoolArray | None:
+    """Return which parameters may not be negative; None where all may. ValueError if misshapen."""
+    bounds = model.nonnegative
+    if bounds is None:
+        return None
+    if bounds.shape != (model.n_parameters,) or bounds.dtype != np.bool_:
+        raise ValueError(
+            f"nonnegative of {type(model).__name__} must be an array of bool of the shape "
+            f"({model.n_parameters},), not of {bounds.dtype} {bounds.shape}."
+        )
+    return frozen(bounds) if bounds.any() else None

@@ -1,10 +1,12 @@
-"""Penalties on the parameters."""
+"""Penalties on the parameters, and bounds."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray
+import numpy as np
+
+from crfkit._types import BoolArray, FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 
@@ -23,3 +25,8 @@ class ElasticNet(NamedTuple):
         """Add the gradient of the differentiable part."""
         if self.l2:
             vector_add(2.0 * self.l2, frozen(w), out)
+
+
+def within_bounds(w: FloatArray, nonnegative: BoolArray | None) -> FloatArray:
+    """Return parameters, a new array, where negative ones that may not be so are 0."""
+    return w.copy() if nonnegative is None else np.where(nonnegative & (w < 0.0), 0.0, w)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
-from crfkit._types import CodeArray, FloatArray, ObjectArray, Potentials
+from crfkit._types import BoolArray, CodeArray, FloatArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.targets import Targets
 from crfkit.structures import Structure
@@ -23,6 +23,8 @@ class PotentialsModel(ABC):
     n_columns: int  # unary potentials of a token
     chunk_tokens: int  # tokens that a chunk of sequences should have
     structure: Structure  # reads the potentials
+    # Which parameters may not be negative, (P,); None: all may.
+    nonnegative: BoolArray | None = None
 
     @property
     @abstractmethod

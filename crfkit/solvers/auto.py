@@ -43,7 +43,8 @@ class AutoSolver(Solver):
 
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
     a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
-    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; for the log loss
+    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; L-BFGS where some
+    weights may not be negative; for the log loss
     with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all sequences
     are of one token, and :class:`SAG` for many sequences with many labels and a strong penalty;
     else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes many
@@ -60,6 +61,7 @@ class AutoSolver(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
     handles_l1: ClassVar[bool] = True
+    handles_bounds: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
 
     max_iter: int | None = None
@@ -140,10 +142,13 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
             return margin.BlockFrankWolfe(random_state=random_state)
         return solvers.SGD(random_state=random_state)
     few = objective.n_parameters <= FEW_WEIGHTS and len(objective.weight) >= ENOUGH_TOKENS
-    if few and objective.has_covariances:
+    bounded = objective.nonnegative is not None
+    if few and objective.has_covariances and not bounded:
         return solvers.DenseNewton()
     if objective.l1:
         return solvers.OWLQN()
+    if bounded:
+        return solvers.LBFGS()
     if is_fast_dual(objective, start):
         return solvers.OEG(random_state=random_state)
     if is_fast_average(objective, start):

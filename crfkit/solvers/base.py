@@ -51,6 +51,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     - `requires`: methods that it calls of an objective
     - `needs_of_loss`: what its loss has to be or to have, keys of ``LOSS_NEEDS``
     - `handles_l1`: it minimizes objectives with an L1 norm
+    - `handles_bounds`: it minimizes objectives some of whose parameters may not be negative
     - `needs_known_labels`: each token has to have one known label
     - `handles_partial`: it has a method ``partial``, which learns from one batch after the other
     - `is_random`: it has a parameter ``random_state``
@@ -62,6 +63,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
     needs_of_loss: ClassVar[tuple[str, ...]] = ()
     handles_l1: ClassVar[bool] = False
+    handles_bounds: ClassVar[bool] = False
     needs_known_labels: ClassVar[bool] = False
     handles_partial: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
@@ -100,6 +102,13 @@ def check_match(solver: Solver, objective: Objective) -> None:
             "Use solver='owlqn' (or 'auto'), or c1=0."
         )
     loss = objective.loss
+    if objective.nonnegative is not None and not solver.handles_bounds:
+        other = "owlqn" if objective.l1 else "lbfgs"
+        raise ValueError(
+            f"solver {name} cannot keep weights from being negative, as the model asks of "
+            f"{np.count_nonzero(objective.nonnegative)}. Use solver="
+            + (f"'{other}' (or 'auto')." if loss.is_smooth else "'bcfw' or 'subgradient'.")
+        )
     for need in solver.needs_of_loss:
         if not getattr(loss, need):
             other = "lbfgs" if loss.is_smooth else "sgd"

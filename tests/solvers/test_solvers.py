@@ -23,7 +23,7 @@ from tests.objective.test_batch import make_data, make_objective
 class Quadratic:
     """``1/2 (w - b)' A (w - b)`` with a known optimum."""
 
-    loss, threads = LogLoss(), SERIAL
+    loss, threads, nonnegative = LogLoss(), SERIAL, None
 
     def __init__(self, rng, size=8, l1=0.0):
         root = rng.normal(size=(size, size))
@@ -241,7 +241,7 @@ def test_parameters_out_of_range_are_errors(rng, name, value):
 
 def test_a_line_that_leaves_the_domain_is_searched_nearer():
     class Barrier:
-        l1, evaluations = 0.0, 0
+        l1, evaluations, nonnegative = 0.0, 0, None
         loss, threads = LogLoss(), SERIAL
 
         def value_and_grad(self, w):

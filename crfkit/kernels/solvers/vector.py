@@ -7,11 +7,13 @@ rows of a memory of earlier vectors, in single precision; ``1.0 * float(a)`` is 
 
 from __future__ import annotations
 
-from crfkit._types import FloatArray, IdArray, IntArray, SingleArray
+from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, SingleArray
 from crfkit.compiler.jit import kernel
 
 # Riedmiller and Braun (1993): by how much steps of Rprop grow and shrink.
 GROW, SHRINK = 1.2, 0.5
+# What 0 is to a parameter: nothing, where steps stop on their way to the other sign, or a bound.
+FREE, ORTHANT, NONNEGATIVE = 0, 1, 2
 
 
 @kernel
@@ -113,17 +115,20 @@ def memory_combine(
 
 
 @kernel
-def orthant_gradient(w: FloatArray, g: FloatArray, l1: float, out: FloatArray) -> None:
+def orthant_gradient(
+    w: FloatArray, g: FloatArray, l1: float, sides: ByteArray, out: FloatArray
+) -> None:
     """Pseudo-gradient of ``f(w) + l1 sum |w|`` (Andrew and Gao 2007, equation 4), given that of f.
 
-    Where ``w[p] = 0``, the one-sided derivative that is negative along the way, or 0.
+    Where ``w[p] = 0``, the one-sided derivative that is negative along the way, or 0; a parameter
+    that may not be negative has only one side.
     """
     for p in range(w.shape[0]):
         if w[p] > 0.0:
             out[p] = g[p] + l1
         elif w[p] < 0.0:
             out[p] = g[p] - l1
-        elif g[p] > l1:
+        elif g[p] > l1 and sides[p] != NONNEGATIVE:
             out[p] = g[p] - l1
         elif g[p] < -l1:
             out[p] = g[p] + l1
@@ -214,6 +219,7 @@ def orthant_step(
     factor: float,
     direction: FloatArray,
     descent: FloatArray,  # pseudo-gradient: the orthant of a parameter that is 0
+    sides: ByteArray,  # those that are `FREE` may change their signs
     moved: FloatArray,  # out: ``w + factor direction``, 0 where a sign would change
     out: FloatArray,  # (1,) out
 ) -> None:
@@ -222,7 +228,8 @@ def orthant_step(
     for p in range(w.shape[0]):
         value = w[p] + factor * direction[p]
         side = w[p] if w[p] != 0.0 else -descent[p]
-        if not (value > 0.0 and side > 0.0) and not (value < 0.0 and side < 0.0):
+        crosses = not (value > 0.0 and side > 0.0) and not (value < 0.0 and side < 0.0)
+        if crosses and sides[p] != FREE:
             value = 0.0
         moved[p] = value
         decrease += descent[p] * (value - w[p])

@@ -12,10 +12,11 @@ import numpy as np
 
 from crfkit._parallel import Result, ThreadMap
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, IterationRecord, SolverResult
+from crfkit._types import ByteArray, FloatArray, IterationRecord, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers import vector as kernels
 from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import within_bounds
 from crfkit.solvers.base import (
     Callback,
     Check,
@@ -47,11 +48,27 @@ RANGE = 1 << 14
 
 
 class Vectors:
-    """Vectors of P parameters in fixed ranges, which open threads share."""
+    """Vectors of P parameters in fixed ranges, which open threads share.
 
-    def __init__(self, threads: ThreadMap, size: int, width: int = RANGE) -> None:
+    `sides` tell what 0 is to each parameter, (P,): one of `FREE`, `ORTHANT` and `NONNEGATIVE` of
+    `crfkit.kernels.solvers.vector`; if not given, the border of an orthant to all.
+    """
+
+    def __init__(
+        self, threads: ThreadMap, size: int, width: int = RANGE, sides: ByteArray | None = None
+    ) -> None:
         self.size, self.threads = size, threads
+        orthants = np.full(size, kernels.ORTHANT, np.uint8) if sides is None else sides
+        self.sides: ByteArray = frozen(orthants)
         self.ranges = [slice(i, min(i + width, size)) for i in range(0, max(size, 1), width)]
+
+    @classmethod
+    def of(cls, objective: Objective, size: int) -> Vectors:
+        """Return the vectors of the parameters of an objective."""
+        sides = np.full(size, kernels.ORTHANT if objective.l1 else kernels.FREE, np.uint8)
+        if objective.nonnegative is not None:
+            sides[objective.nonnegative] = kernels.NONNEGATIVE
+        return cls(objective.threads, size, sides=sides)
 
     def run(self, kernel: Callable[..., Result], *arguments: Any) -> list[Result]:
         """Call a kernel for each range: with the range of a vector, with the item of a list."""
@@ -91,15 +108,16 @@ class Vectors:
     def pseudo_gradient(self, w: FloatArray, gradient: FloatArray, l1: float) -> FloatArray:
         """Return the one-sided derivative of steepest descent (Andrew and Gao 2007, equation 4)."""
         out = np.empty(self.size)
-        self.run(kernels.orthant_gradient, frozen(w), frozen(gradient), float(l1), out)
+        inputs = frozen(w), frozen(gradient), float(l1), self.sides
+        self.run(kernels.orthant_gradient, *inputs, out)
         return out
 
     def orthant_step(
         self, w: FloatArray, factor: float, direction: FloatArray, descent: FloatArray
     ) -> tuple[FloatArray, float]:
-        """Return ``w + factor direction``, 0 where a sign would change, and the linear decrease."""
+        """Return ``w + factor direction``, 0 where a sign may not change, and the decrease."""
         moved = np.empty(self.size)
-        inputs = frozen(w), float(factor), frozen(direction), frozen(descent)
+        inputs = frozen(w), float(factor), frozen(direction), frozen(descent), self.sides
         return moved, float(self.total((1,), kernels.orthant_step, *inputs, moved)[0])
 
 
@@ -132,7 +150,8 @@ class BatchSolver(Solver):
     """An iteration from point to point that stops by the value and the gradient.
 
     A subclass is a dataclass of its parameters (those here: see :class:`~crfkit.solvers.LBFGS`),
-    says what it remembers, and makes one step. If `may_rise`, the value has stalled where it
+    says what it remembers, and makes one step. The search begins at the
+    nearest point to the start that is allowed. If `may_rise`, the value has stalled where it
     neither rises nor falls.
     """
 
@@ -155,8 +174,9 @@ class BatchSolver(Solver):
         """
         self.check_parameters()
         check_match(self, objective)
-        vectors, log = Vectors(objective.threads, len(start)), SolverLog(objective, callback)
-        return log.guard(self._iterate, objective, vectors, start, log)
+        vectors, log = Vectors.of(objective, len(start)), SolverLog(objective, callback)
+        first = within_bounds(start, objective.nonnegative)
+        return log.guard(self._iterate, objective, vectors, first, log)
 
     @abstractmethod
     def _memory(self, objective: Objective, vectors: Vectors) -> Memory:
@@ -182,7 +202,7 @@ class BatchSolver(Solver):
         if not math.isfinite(value):
             raise ValueError(f"the objective is {value} at the start; it must be finite.")
         memory = self._memory(objective, vectors)
-        following: Point | None = Point(0.0, start.copy(), value, gradient)
+        following: Point | None = Point(0.0, start, value, gradient)
         point: Point | None = None
         restarted = 0
         while following is not None:
@@ -208,7 +228,7 @@ class BatchSolver(Solver):
 
     def _descent(self, objective: Objective, vectors: Vectors, point: Point) -> FloatArray:
         """Return the (pseudo-)gradient."""
-        if not objective.l1:
+        if not objective.l1 and objective.nonnegative is None:
             return point.gradient
         return vectors.pseudo_gradient(point.w, point.gradient, objective.l1)
 

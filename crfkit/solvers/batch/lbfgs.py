@@ -180,7 +180,8 @@ class LBFGS(BatchSolver):
     """Limited-memory BFGS with a line search for the strong Wolfe conditions.
 
     Two-loop recursion of Nocedal (1980) with the scaling of Liu and Nocedal (1989), computed from
-    the inner products of the remembered vectors (Chen, Wang and Zhou 2014).
+    the inner products of the remembered vectors (Chen, Wang and Zhou 2014). Where some parameters
+    may not be negative, steps are those of :class:`OWLQN`, with the orthants of these alone.
 
     Parameters
     ----------
@@ -206,17 +207,21 @@ class LBFGS(BatchSolver):
     CRFClassifier(solver=LBFGS(max_iter=500, tol=1e-08))
     """
 
+    handles_bounds: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
     memory: int | None = None
     max_line_search: int = 20
 
     def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
-        return _pairs_for(self.memory, objective, vectors, UNITS)
+        bounded = objective.nonnegative is not None
+        return _pairs_for(self.memory, objective, one_range(vectors) if bounded else vectors, UNITS)
 
     def _step(
         self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
+        if objective.nonnegative is not None:
+            return _step_in_orthant(self, objective, vectors, point, memory)
         direction = memory.direction(point.descent)
         slope = vectors.dot(direction, point.gradient)
         if not slope < 0.0:
@@ -249,6 +254,7 @@ class OWLQN(BatchSolver):
     """
 
     handles_l1: ClassVar[bool] = True
+    handles_bounds: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
     max_iter: int = 3000
@@ -258,23 +264,38 @@ class OWLQN(BatchSolver):
     max_line_search: int = 20
 
     def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
-        one_range = Vectors(vectors.threads, vectors.size, width=max(vectors.size, 1))
-        return _pairs_for(self.memory, objective, one_range, UNITS_WITH_L1)
+        return _pairs_for(self.memory, objective, one_range(vectors), UNITS_WITH_L1)
 
     def _step(
         self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
-        free = np.flatnonzero((point.w != 0.0) | (point.descent != 0.0))
-        direction, slope = memory.direction_within(free, point.w, point.descent)
-        if not slope < 0.0:
-            return None
-        evaluate = partial(self._evaluate, objective, vectors)
-        # The first step has no curvature to tell its length: it may be far too long.
-        shrink = 0.5 if memory else 0.1
-        first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
-        found = orthant_search(
-            evaluate, vectors, point, direction, first_step, self.max_line_search, shrink
-        )
-        if found is not None and found.step < 1.0:
-            memory.halve()
-        return found
+        return _step_in_orthant(self, objective, vectors, point, memory)
+
+
+def one_range(vectors: Vectors) -> Vectors:
+    """Return the same vectors as one range."""
+    return Vectors(vectors.threads, vectors.size, max(vectors.size, 1), vectors.sides)
+
+
+def _step_in_orthant(
+    solver: LBFGS | OWLQN,
+    objective: Objective,
+    vectors: Vectors,
+    point: Point,
+    memory: CorrectionPairs,
+) -> Point | None:
+    """Return the next point of a search that stays in the orthant of the point, or None."""
+    free = np.flatnonzero((point.w != 0.0) | (point.descent != 0.0))
+    direction, slope = memory.direction_within(free, point.w, point.descent)
+    if not slope < 0.0:
+        return None
+    evaluate = partial(solver._evaluate, objective, vectors)
+    # The first step has no curvature to tell its length: it may be far too long.
+    shrink = 0.5 if memory else 0.1
+    first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
+    found = orthant_search(
+        evaluate, vectors, point, direction, first_step, solver.max_line_search, shrink
+    )
+    if found is not None and found.step < 1.0:
+        memory.halve()
+    return found

@@ -84,7 +84,7 @@ def verified(result: SolverResult, objective: Objective) -> SolverResult:
     w = result.parameters
     if not (result.converged and objective.loss.is_smooth and result.value):
         return result
-    gradient = Vectors(objective.threads, len(w)).pseudo_gradient(
+    gradient = Vectors.of(objective, len(w)).pseudo_gradient(
         w, objective.value_and_grad(w)[1], objective.l1
     )
     norm, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(w))
