@@ -43,7 +43,8 @@ def why_infeasible(model: FittedModel, held: Compiled | None, error: NoPathError
         return None
     needed = [part.shown for part in irreducible(parts, fails)]
     # Automata are read to the end, wherever it is that they cannot go on together.
-    past = f": none gets past position {error.position}" if held.automata is None else ""
+    known = held.automata is None and error.position >= 0
+    past = f": none gets past position {error.position}" if known else ""
     limits = ", by the limits of segments that the model was fitted with" * target.of_segments
     last = "Leave one of them out" if len(needed) > 1 else "Leave it out"
     return (

@@ -20,7 +20,13 @@ from crfkit._types import (
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data.topology import tokens_before
-from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
+from crfkit.kernels.chain.arrays import (
+    ChainExponentials,
+    ChainScores,
+    ChainSums,
+    ChainWorkspace,
+    TransitionRows,
+)
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.covariances import CovarianceWorkspace, TokenFeatures, chain_covariances
@@ -72,6 +78,7 @@ from crfkit.structures.potentials import (
     exp_pair,
     exp_unary,
     restricted_tables,
+    rows_before,
     transposed,
 )
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
@@ -212,23 +219,23 @@ class Chain(Structure[ChainPotentials]):
 
     def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""
-        return neighbor_scores(potentials, tokens_before(potentials.offsets), labels)
+        return neighbor_scores(potentials, _rows(potentials), labels)
 
     def add_conditional_counts(
         self, potentials: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
-        add_to_neighbor_scores(potentials, tokens_before(potentials.offsets), labels, weight, out)
+        add_to_neighbor_scores(_rows(potentials), labels, weight, out)
 
     def expected_score(self, potentials: ChainPotentials, shares: FloatArray) -> FloatArray:
         """Return the expected score of independent labels, shape (S,)."""
-        return expected_path_scores(potentials, tokens_before(potentials.offsets), shares)
+        return expected_path_scores(potentials, _rows(potentials), shares)
 
     def add_expected_counts(
         self, potentials: ChainPotentials, shares: FloatArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add the expected counts of independent labels, and of transitions between them."""
-        add_expected_paths(potentials, tokens_before(potentials.offsets), shares, weight, out)
+        add_expected_paths(potentials, _rows(potentials), shares, weight, out)
 
     def k_best(self, potentials: ChainPotentials, k: int) -> RankedCodes:
         """Return the labels of the k best paths of each sequence, and their scores."""
@@ -433,6 +440,11 @@ def chain_workspace(potentials: ChainPotentials) -> ChainWorkspace:
     rows = max(min(2 * longest, length), TOGETHER)
     alpha, message = np.empty((2, rows, size))
     return ChainWorkspace(np.empty(length), np.empty((1, size)), alpha, message)
+
+
+def _rows(potentials: ChainPotentials) -> TransitionRows:
+    """Return a transition into each token from the one before it."""
+    return rows_before(potentials, tokens_before(potentials.offsets))
 
 
 def are_interleaved(index: IdArray, factor: FloatArray) -> bool:

@@ -18,7 +18,7 @@ from crfkit._types import (
 )
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
-from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, TransitionRows
 from crfkit.kernels.chain.sum import chain_shift
 from crfkit.kernels.semimarkov import arrays as kernels
 
@@ -183,6 +183,14 @@ def chain_arrays(scores: Potentials) -> ChainScores:
     return ChainScores(
         frozen(scores.unary), frozen(scores.pair), frozen(scores.transition_index),
         frozen(scores.offsets),
+    )  # fmt: skip
+
+
+def rows_before(potentials: Potentials, before: IntArray) -> TransitionRows:
+    """Return a transition into each token from the one before it, (N,), -1 for none."""
+    return TransitionRows(
+        frozen(before), frozen(np.arange(len(before))), frozen(potentials.transition_index),
+        frozen(potentials.offsets),
     )  # fmt: skip
 
 

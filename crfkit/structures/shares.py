@@ -1,4 +1,4 @@
-"""Expected scores and counts of independent labels: of chains and of forests."""
+"""Expected scores and counts of independent labels: of chains, forests and graphs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crfkit._types import Counts, FloatArray, IntArray, Potentials
+from crfkit._types import Counts, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.chain.shares import add_shares, score_shares
 
 
@@ -32,29 +33,26 @@ def expected_scores(
 
 
 def expected_path_scores(
-    potentials: Potentials, source: IntArray, shares: FloatArray
+    potentials: Potentials, rows: TransitionRows, shares: FloatArray
 ) -> FloatArray:
-    """Return the expected score of each sequence, shape (S,).
-
-    `source`, shape (N,), is the token that the transition into each one comes from, or -1.
-    """
-    parts = frozen(source), frozen(potentials.transition_index), frozen(potentials.offsets)
+    """Return the expected score of each sequence, shape (S,)."""
 
     def score(unary: FloatArray, pair: FloatArray, out: FloatArray) -> None:
-        score_shares(*parts, frozen(shares), unary, pair, out)
+        score_shares(rows, frozen(potentials.offsets), frozen(shares), unary, pair, out)
 
     return expected_scores(potentials, score)
 
 
 def add_expected_paths(
-    potentials: Potentials, source: IntArray, shares: FloatArray, weight: FloatArray, out: Counts
+    potentials: Potentials,
+    rows: TransitionRows,
+    shares: FloatArray,
+    weight: FloatArray,
+    out: Counts,
 ) -> None:
     """Add the expected counts of labels and transitions, times the weights of sequences, (S,)."""
     add_share_of_labels(potentials, shares, weight, out)
-    add_shares(
-        frozen(source), frozen(potentials.transition_index), frozen(potentials.offsets),
-        frozen(shares), frozen(weight), out.pair,
-    )  # fmt: skip
+    add_shares(rows, frozen(shares), frozen(weight), out.pair)
 
 
 def add_share_of_labels(

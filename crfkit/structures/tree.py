@@ -9,7 +9,7 @@ import numpy as np
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
-from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums, TransitionRows
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.tree import max as kernels
 from crfkit.kernels.tree.hessian import tree_hessian
@@ -32,6 +32,7 @@ from crfkit.structures.potentials import (
     exp_tables,
     exp_unary,
     restricted_tables,
+    rows_before,
     table_losses,
     transposed,
 )
@@ -151,23 +152,23 @@ class Tree(Structure[TreePotentials]):
 
     def conditional_scores(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
         """Return the scores of labels, those of the parent and the children given, (N, K)."""
-        return neighbor_scores(potentials, _parents(potentials), labels)
+        return neighbor_scores(potentials, _rows(potentials), labels)
 
     def add_conditional_counts(
         self, potentials: TreePotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
-        add_to_neighbor_scores(potentials, _parents(potentials), labels, weight, out)
+        add_to_neighbor_scores(_rows(potentials), labels, weight, out)
 
     def expected_score(self, potentials: TreePotentials, shares: FloatArray) -> FloatArray:
         """Return the expected score of independent labels, shape (S,)."""
-        return expected_path_scores(potentials, _parents(potentials), shares)
+        return expected_path_scores(potentials, _rows(potentials), shares)
 
     def add_expected_counts(
         self, potentials: TreePotentials, shares: FloatArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add the expected counts of independent labels, and of pairs of them."""
-        add_expected_paths(potentials, _parents(potentials), shares, weight, out)
+        add_expected_paths(potentials, _rows(potentials), shares, weight, out)
 
     def k_best(self, potentials: TreePotentials, k: int) -> RankedCodes:
         """Return the k best labelings of each forest, and their scores, in time of lists of k."""
@@ -244,10 +245,10 @@ class Tree(Structure[TreePotentials]):
         return path
 
 
-def _parents(potentials: TreePotentials) -> IntArray:
-    """Return the token that is the parent of each one, shape (N,), -1 for a root."""
+def _rows(potentials: TreePotentials) -> TransitionRows:
+    """Return a transition into each token from its parent."""
     begin = np.repeat(potentials.offsets[:-1], np.diff(potentials.offsets))
-    return np.where(potentials.parent < 0, -1, potentials.parent + begin)
+    return rows_before(potentials, np.where(potentials.parent < 0, -1, potentials.parent + begin))
 
 
 def tree_scores(potentials: TreePotentials) -> TreeScores:

@@ -14,7 +14,9 @@ from crfkit._types import Counts, Potentials
 from crfkit.constraints.global_rules import Before, Contiguous, Count
 from crfkit.constraints.joint import JointAutomata
 from crfkit.constraints.product import Product
-from crfkit.data import Forest
+from crfkit.data import Edges, Forest
+from crfkit.graphs.potentials import GraphPotentials
+from crfkit.graphs.structure import GraphStructure
 from crfkit.structures import (
     Chain,
     SecondOrderChain,
@@ -256,6 +258,53 @@ def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
     return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
 
 
+def _of_graphs(n_labels: int, scale: float) -> Case:
+    chains = _of_chains(GraphStructure(directed=True), n_labels, scale)
+
+    def draw(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+        unary, pair, _, *rest = chains.potentials(seed, lengths, forbidden, own)
+        rng = np.random.default_rng(seed)
+        edges = [random_edges(rng, length) for length in lengths]
+        topology = Edges.of_graphs(edges, lengths)
+        count = len(topology.source) if own else 1
+        index = rng.integers(len(pair), size=count).astype(np.uint32)
+        return GraphPotentials(unary, pair, index, *rest, *topology.arrays)
+
+    return Case(chains.structure, draw, _graph_labelings)
+
+
+def random_edges(rng: np.random.Generator, length: int) -> list[tuple[int, int]]:
+    """Draw edges in both directions, some of them twice, most of them on a cycle."""
+    order = rng.permutation(length).tolist()
+    around = list(zip(order, order[1:] + order[:1], strict=True)) if length > 1 else []
+    more = [(i, j) for i in range(length) for j in range(length) if i != j]
+    return [edge for edge in around if rng.random() < 0.9] + [
+        edge for edge in more if rng.random() < 0.2
+    ]
+
+
+def _graph_labelings(scores: Potentials, s: int) -> list[Labeling]:
+    begin, end = (int(place) for place in scores.offsets[s : s + 2])
+    edges = edges_of(scores, s)
+
+    def listed(labels: tuple[int, ...]) -> Labeling:
+        parts = [("unary", (begin + t, label)) for t, label in enumerate(labels)]
+        for u, v, table in edges:
+            parts.append(("pair", (table, labels[u], labels[v])))
+        return _of_parts(scores, labels, parts)
+
+    return [listed(labels) for labels in product(range(scores.n_labels), repeat=end - begin)]
+
+
+def edges_of(scores: Potentials, s: int) -> list[tuple[int, int, int]]:
+    """The ends and the table of each edge of a graph."""
+    first, last = (int(place) for place in scores.edge_offsets[s : s + 2])
+    tables = np.broadcast_to(scores.transition_index, len(scores.source))
+    return [
+        (int(scores.source[e]), int(scores.target[e]), int(tables[e])) for e in range(first, last)
+    ]
+
+
 def under_rules(make: Callable[[int, float], Case], n_labels: int, scale: float) -> Case:
     """A structure under rules that labelings of label 0 alone keep."""
     case, segments = make(n_labels, scale), isinstance(make(n_labels, scale).structure, SemiMarkov)
@@ -290,6 +339,7 @@ def _keeps(path: tuple[int, ...], n_labels: int) -> bool:
 # ``maker(n_labels, scale)`` returns a case of this number of labels, with scores of this size.
 MAKERS: dict[str, Callable[[int, float], Case]] = {
     "forest": _of_forests,
+    "graph": _of_graphs,
     "ring (an extension)": lambda *sizes: _of_chains(Ring(), *sizes)._replace(labelings=_around),
     "chain": partial(_of_chains, Chain()),
     "chain over threads": partial(_of_chains, Chain(ThreadMap(1))),

@@ -18,7 +18,7 @@ from crfkit.structures import (
     Structure,
     sparse_chain,
 )
-from tests.contracts.structures import CASES, MAKERS, problems
+from tests.contracts.structures import CASES, MAKERS, edges_of, problems
 
 LENGTHS = [3, 0, 1, 4, 2]
 METHODS = {
@@ -455,6 +455,10 @@ def _tokens_of(potentials, sequences):
 
 def _keeps(path, begin, name, potentials, steps, which):
     """Whether a labeling takes no step that is left out."""
+    if name == "graph":
+        s = int(np.flatnonzero(potentials.offsets[:-1] == begin)[-1])
+        edges = edges_of(potentials, s) if path else []
+        return all(steps[which[begin + v], path[u], path[v]] for u, v, _ in edges)
     before = [*range(-1, len(path) - 1)]
     if name == "forest":
         before = potentials.parent[begin : begin + len(path)].tolist()

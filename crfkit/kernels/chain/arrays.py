@@ -24,6 +24,15 @@ class ChainScores(NamedTuple):
     offsets: IntArray  # (S + 1,) where the sequences start, and the end
 
 
+class TransitionRows(NamedTuple):
+    """The tokens that E transitions join, and their tables, of chains, forests and graphs."""
+
+    source: IntArray  # (E,) the token that each comes from, -1 for none
+    target: IntArray  # (E,) the token that it leads to
+    table: IdArray  # (E,) or (1,) its table of pair scores
+    offsets: IntArray  # (S + 1,) where those of each sequence start, and the end
+
+
 class ChainExponentials(NamedTuple):
     """Exponentials of the scores, relative to the largest ones. Read-only."""
 

@@ -1,31 +1,31 @@
 """Scores of each label of a token, all other labels given, and the adjoint of these.
 
-Of chains and of forests, whose transitions lead into each token from its `source`. Shapes: ``N``
-tokens, ``K`` labels, ``M`` tables of pair scores, ``E`` pairs of labels that have a score.
+Of chains, forests and graphs. Shapes: ``N`` tokens, ``K`` labels, ``M`` tables of pair scores,
+``E`` pairs of labels that have a score.
 """
 
 from __future__ import annotations
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.sparse_chain import SparsePattern
 
 
 @kernel
 def add_neighbors(
-    source: IntArray,  # (N,) the token that the transition into each one comes from, -1 for none
-    index: IdArray,  # (N,) or (1,) the table of the transition into each token
+    rows: TransitionRows,
     labels: CodeArray,  # (N,)
     pair: FloatArray,  # (M, K, K)
     transposed: FloatArray,  # (M, K, K) the same, each table transposed
     out: FloatArray,  # (N, K) added to
 ) -> None:
-    """``out_t(k) += pair(y_s, k)`` and ``out_s(k) += pair(k, y_t)`` for the source s of each t."""
-    stride = 0 if index.shape[0] == 1 else 1
-    for t in range(source.shape[0]):
-        s = source[t]
+    """``out_t(k) += pair(y_s, k)`` and ``out_s(k) += pair(k, y_t)`` for each source s, target t."""
+    stride = 0 if rows.table.shape[0] == 1 else 1
+    for e in range(rows.source.shape[0]):
+        s, t = rows.source[e], rows.target[e]
         if s >= 0:
-            m, before, after = index[t * stride], labels[s], labels[t]
+            m, before, after = rows.table[e * stride], labels[s], labels[t]
             for k in range(out.shape[1]):
                 out[t, k] += pair[m, before, k]
             for k in range(out.shape[1]):
@@ -34,19 +34,18 @@ def add_neighbors(
 
 @kernel
 def add_to_neighbors(
-    source: IntArray,  # (N,)
-    index: IdArray,  # (N,) or (1,)
+    rows: TransitionRows,
     labels: CodeArray,  # (N,)
     weight: FloatArray,  # (N, K)
     pair: FloatArray,  # (M, K, K) out, added to
     transposed: FloatArray,  # (M, K, K) out, added to: what is to be added, transposed
 ) -> None:
     """``pair(y_s, k) += weight_t(k)``, ``pair(k, y_t) += weight_s(k)``: the adjoint."""
-    stride = 0 if index.shape[0] == 1 else 1
-    for t in range(source.shape[0]):
-        s = source[t]
+    stride = 0 if rows.table.shape[0] == 1 else 1
+    for e in range(rows.source.shape[0]):
+        s, t = rows.source[e], rows.target[e]
         if s >= 0:
-            m, before, after = index[t * stride], labels[s], labels[t]
+            m, before, after = rows.table[e * stride], labels[s], labels[t]
             for k in range(weight.shape[1]):
                 pair[m, before, k] += weight[t, k]
             for k in range(weight.shape[1]):

@@ -1,35 +1,36 @@
 """Scores and counts that are expected where the labels of tokens are independent of each other.
 
-Each token has a share of every label, ``q_t(k)``. Of chains and of forests, whose transitions lead
-into each token from its `source`. Shapes: ``N`` tokens, ``S`` sequences, ``K`` labels, ``M`` tables
-of pair scores, ``E`` pairs of labels that have a score.
+Each token has a share of every label, ``q_t(k)``. Of chains, forests and graphs. Shapes: ``N``
+tokens, ``S`` sequences, ``K`` labels, ``M`` tables of pair scores, ``E`` pairs of labels that have
+a score.
 """
 
 from __future__ import annotations
 
-from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.sparse_chain import SparsePattern
 
 
 @kernel
 def score_shares(
-    source: IntArray,  # (N,) the token that the transition into each one comes from, -1 for none
-    index: IdArray,  # (N,) or (1,) the table of the transition into each token
+    rows: TransitionRows,
     offsets: IntArray,  # (S + 1,)
     shares: FloatArray,  # (N, K)
     unary: FloatArray,  # (N, K) finite
     pair: FloatArray,  # (M, K, K) finite
     out: FloatArray,  # (S,)
 ) -> None:
-    """``out = sum_t <q_t, unary_t> + q_source(t)' pair_t q_t`` of each sequence."""
-    size, stride = shares.shape[1], 0 if index.shape[0] == 1 else 1
+    """``out = sum_t <q_t, unary_t> + sum_e q_source(e)' pair_e q_target(e)`` of each sequence."""
+    size, stride = shares.shape[1], 0 if rows.table.shape[0] == 1 else 1
     for s in range(out.shape[0]):
         total = 0.0
         for t in range(offsets[s], offsets[s + 1]):
             for k in range(size):
                 total += shares[t, k] * unary[t, k]
-            before, m = source[t], index[t * stride]
+        for e in range(rows.offsets[s], rows.offsets[s + 1]):
+            before, t, m = rows.source[e], rows.target[e], rows.table[e * stride]
             if before >= 0:
                 for j in range(size):
                     share = shares[before, j]
@@ -43,18 +44,16 @@ def score_shares(
 
 @kernel
 def add_shares(
-    source: IntArray,  # (N,)
-    index: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
+    rows: TransitionRows,
     shares: FloatArray,  # (N, K)
     weight: FloatArray,  # (S,)
     pair: FloatArray,  # (M, K, K) out, added to
 ) -> None:
-    """``pair_t(j, k) += weight q_source(t)(j) q_t(k)``: the adjoint in the pair scores."""
-    size, stride = shares.shape[1], 0 if index.shape[0] == 1 else 1
+    """``pair_e(j, k) += weight q_source(e)(j) q_target(e)(k)``: the adjoint in the pair scores."""
+    size, stride = shares.shape[1], 0 if rows.table.shape[0] == 1 else 1
     for s in range(weight.shape[0]):
-        for t in range(offsets[s], offsets[s + 1]):
-            before, m = source[t], index[t * stride]
+        for e in range(rows.offsets[s], rows.offsets[s + 1]):
+            before, t, m = rows.source[e], rows.target[e], rows.table[e * stride]
             if before >= 0:
                 for j in range(size):
                     share = weight[s] * shares[before, j]

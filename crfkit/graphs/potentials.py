@@ -1,0 +1,114 @@
+"""Potentials of graphs of labeled nodes, and the factor graphs that they stand for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from crfkit._types import FloatArray, IdArray, IntArray, Potentials, taken_rows
+from crfkit.compiler.jit import frozen
+from crfkit.data.edges import ends_of
+from crfkit.kernels.chain.arrays import TransitionRows
+from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.kernels.graph.tables import LiveLabels, fill_edges
+from crfkit.structures import ChainPotentials
+
+
+class _GraphArrays(NamedTuple):
+    unary: FloatArray
+    pair: FloatArray
+    transition_index: IdArray
+    offsets: IntArray
+    first: int
+    source: IntArray
+    target: IntArray
+    edge_offsets: IntArray
+
+
+class GraphPotentials(_GraphArrays, Potentials):
+    """Potentials of graphs (:class:`crfkit.graphs.structure.GraphStructure`).
+
+    As :class:`crfkit.structures.ChainPotentials`, but that a table of `pair` is that of an edge,
+    given by `transition_index`, shape (E,) or (1,): axis 1 is the label of its source, axis 2 that
+    of its target. `source`, `target` and `edge_offsets` are those of :class:`crfkit.data.Edges`.
+    """
+
+    __slots__ = ()
+
+    n_labels = ChainPotentials.n_labels
+    n_codes = ChainPotentials.n_codes
+    is_dense = ChainPotentials.is_dense
+    in_order = ChainPotentials.in_order
+
+    def take_tokens(self, tokens: IntArray, offsets: IntArray) -> Self:
+        """Return the potentials of whole graphs, given all their nodes, shape (n,).
+
+        `offsets` tells where these start. ValueError if a graph lacks a node.
+        """
+        filled = offsets[:-1] < offsets[1:]
+        graphs = np.searchsorted(self.offsets, tokens[offsets[:-1][filled]], side="right") - 1
+        _, expected = taken_rows(self.offsets, graphs)
+        if not np.array_equal(expected, tokens):
+            raise ValueError("a graph is taken as a whole: give all its nodes, in their order.")
+        counts = np.zeros(len(offsets) - 1, np.int64)
+        counts[filled] = np.diff(self.edge_offsets)[graphs]
+        _, rows = taken_rows(self.edge_offsets, graphs)
+        index = self.transition_index
+        return self._replace(
+            unary=self.unary[tokens], transition_index=index[rows] if len(index) > 1 else index,
+            offsets=offsets, first=0, source=self.source[rows], target=self.target[rows],
+            edge_offsets=np.concatenate([[0], np.cumsum(counts)]),
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> TransitionRows:
+        """The ends of edges, by their places in all graphs, and their tables."""
+        source, target = ends_of(self.source, self.target, self.offsets, self.edge_offsets)
+        return TransitionRows(
+            frozen(source), frozen(target), frozen(self.transition_index),
+            frozen(self.edge_offsets),
+        )  # fmt: skip
+
+
+class GraphTables(NamedTuple):
+    """Factor graphs of the live labels of nodes: a factor for each node, then one for each edge."""
+
+    graph: FactorTables
+    rows: TransitionRows
+    live: LiveLabels
+    node: IntArray  # (L,) the node of each live label
+
+
+def graph_tables(potentials: GraphPotentials) -> GraphTables:
+    """Return the factor graphs of potentials, all of whose nodes have a live label."""
+    rows, offsets, edge_offsets = potentials.rows, potentials.offsets, potentials.edge_offsets
+    node, label = np.nonzero(potentials.unary > -np.inf)
+    sizes = np.bincount(node, minlength=len(potentials.unary))
+    ptr = _starts(sizes)
+    nodes, edges = np.arange(len(sizes)), np.arange(len(rows.source))
+    nodes += np.repeat(edge_offsets[:-1], np.diff(offsets))  # the numbers of their factors
+    edges += np.repeat(offsets[1:], np.diff(edge_offsets))
+    arity = np.ones(len(nodes) + len(edges), np.int64)
+    cells = np.empty_like(arity)
+    arity[edges], cells[nodes] = 2, sizes
+    cells[edges] = sizes[rows.source] * sizes[rows.target]
+    scope_ptr, score_ptr = _starts(arity), _starts(cells)
+    scope = np.empty(scope_ptr[-1], np.int64)
+    scope[scope_ptr[nodes]] = np.arange(len(nodes))
+    scope[scope_ptr[edges]], scope[scope_ptr[edges] + 1] = rows.source, rows.target
+    scores = np.empty(score_ptr[-1])
+    places = score_ptr[nodes][node] + np.arange(len(node)) - ptr[:-1][node]
+    scores[places] = potentials.unary[node, label]
+    live = LiveLabels(*map(frozen, (ptr, label, score_ptr[edges])))
+    fill_edges(rows, live, frozen(potentials.pair), scores)
+    graph = FactorTables(
+        *map(frozen, (sizes, ptr, scope, scope_ptr, scores, score_ptr, offsets,
+                      offsets + edge_offsets)),
+    )  # fmt: skip
+    return GraphTables(graph, rows, live, node)
+
+
+def _starts(lengths: IntArray) -> IntArray:
+    """Return where parts of some lengths start that stand in turn, and the end, (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,0 +1,194 @@
+"""Graphs of labeled nodes, by a method of inference of one's choice."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.methods import MaxMethod, SumMethod, Sums
+from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
+from crfkit.kernels.graph.tables import add_beliefs
+from crfkit.structures import Capability, NoPathError, Structure
+from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
+from crfkit.structures.potentials import restricted_tables
+from crfkit.structures.shares import add_expected_paths, expected_path_scores
+
+
+class NoLabelingError(NoPathError):
+    """A graph has no labeling of finite score.
+
+    `position` is the first node that has no label; -1 where each has some, but they do not fit.
+    """
+
+    def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
+        self.sequence, self.position, self.others = sequence, position, others
+        why = (
+            "the labels that nodes may have do not fit together. Allow more labels, or more pairs "
+            "of them at the ends of edges."
+            if position < 0
+            else f"every label of node {position} is forbidden. Allow at least one."
+        )
+        ValueError.__init__(self, f"graph {sequence}: each labeling has the score -inf: {why}")
+
+
+class GraphStructure(Structure[GraphPotentials]):
+    """A label at each node of a graph, scores of labels and of pairs of them at the ends of edges.
+
+    Each graph is a random field (Lafferty, McCallum and Pereira 2001; Koller and Friedman 2009,
+    chapter 4), over the labels of each node whose score is above ``-inf`` alone: what is forbidden,
+    or known, makes tables smaller. Sums and maxima are those of a method of inference, by default
+    exact; where a method is not, sums are what it takes for them, and its log Z has the gradient
+    that it says is one (:attr:`SumMethod.is_convex`).
+
+    Parameters
+    ----------
+    inference : SumMethod, optional
+        What computes log Z and marginals.
+    search : MaxMethod, optional
+        What finds the best labeling.
+    directed : bool, default=False
+        Whether edges have a direction, so that a label may follow another but not the other way
+        round; otherwise rules about what may follow hold in both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfkit.graphs.potentials import GraphPotentials
+    >>> from crfkit.graphs.structure import GraphStructure
+    >>> agree, ends = np.eye(2)[None], np.array([[0, 1], [1, 2], [2, 0]])
+    >>> triangle = GraphPotentials(
+    ...     np.zeros((3, 2)), agree, np.zeros(1, np.uint32), np.array([0, 3]), 0, *ends.T,
+    ...     np.array([0, 3]),
+    ... )
+    >>> GraphStructure().answers(triangle).log_partition.round(3)
+    array([4.034])
+    """
+
+    potentials = GraphPotentials
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.CONDITIONALS, Capability.SHARES}
+    )
+
+    def __init__(
+        self,
+        inference: SumMethod | None = None,
+        search: MaxMethod | None = None,
+        directed: bool = False,
+    ) -> None:
+        self.inference = Enumeration() if inference is None else inference
+        self.search = Enumeration() if search is None else search
+        self.directed = directed
+
+    def answers(self, potentials: GraphPotentials) -> Sums:
+        """Return log Z and marginals of live labels as the method has them, and what they are.
+
+        ValueError if a graph has no labeling.
+        """
+        return self._sums(potentials)[1]
+
+    def _tables(self, potentials: GraphPotentials) -> GraphTables:
+        """Return the factor graphs; NoLabelingError if a node of one has no label."""
+        dead = np.flatnonzero(potentials.unary.max(axis=1, initial=-np.inf) == -np.inf)
+        if len(dead):
+            graphs, at = np.unique(
+                np.searchsorted(potentials.offsets, dead, side="right") - 1, return_index=True
+            )
+            _raise_dead(potentials, graphs, int(dead[at[0]] - potentials.offsets[graphs[0]]))
+        return graph_tables(potentials)
+
+    def _sums(self, potentials: GraphPotentials) -> tuple[GraphTables, Sums]:
+        tables = self._tables(potentials)
+        found = self.inference.sums(tables.graph)
+        _raise_dead(potentials, np.flatnonzero(found.log_partition == -np.inf), -1)
+        return tables, found
+
+    def log_partition(
+        self, potentials: GraphPotentials, weight: FloatArray, out: Counts
+    ) -> FloatArray:
+        """Return log Z, and the expected counts of labels and of pairs at the ends of edges."""
+        tables, found = self._sums(potentials)
+        of_node = np.repeat(weight, np.diff(potentials.offsets))[tables.node]
+        out.unary[...] = 0.0
+        out.unary[tables.node, tables.live.label] = of_node * found.marginals
+        add_beliefs(tables.rows, tables.live, frozen(found.beliefs), frozen(weight), out.pair)
+        return found.log_partition
+
+    def argmax(self, potentials: GraphPotentials) -> tuple[CodeArray, FloatArray]:
+        """Return the labels of the best labeling that is found, (N,), and scores (S,)."""
+        tables = self._tables(potentials)
+        found = self.search.maximum(tables.graph)
+        missing = found.score == -np.inf
+        _raise_dead(potentials, np.flatnonzero(missing & (found.bound == -np.inf)), -1)
+        if missing.any():
+            raise ValueError(
+                f"graph {potentials.first + int(np.argmax(missing))}: {self.search!r} has found no "
+                "labeling that is allowed; exact search finds one, if there is one."
+            )
+        labels = tables.live.label[tables.live.ptr[:-1] + found.values]
+        return labels.astype(np.int32), found.score
+
+    def score(self, potentials: GraphPotentials, labels: CodeArray) -> FloatArray:
+        """Return the score of one labeling of each graph, shape (S,)."""
+        count, rows = len(potentials.offsets) - 1, potentials.rows
+        of_nodes = potentials.unary[np.arange(len(labels)), labels]
+        of_edges = potentials.pair[rows.table, labels[rows.source], labels[rows.target]]
+        total = np.zeros(count)
+        for offsets, scores in ((potentials.offsets, of_nodes), (rows.offsets, of_edges)):
+            graph = np.repeat(np.arange(count), np.diff(offsets))
+            total += np.bincount(graph, weights=scores, minlength=count)
+        return total
+
+    def add_counts(
+        self, potentials: GraphPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add `weight`, shape (S,), to the parts of one labeling of each graph."""
+        rows = potentials.rows
+        out.unary[np.arange(len(labels)), labels] += np.repeat(weight, np.diff(potentials.offsets))
+        of_edges = np.repeat(weight, np.diff(rows.offsets))
+        np.add.at(out.pair, (rows.table, labels[rows.source], labels[rows.target]), of_edges)
+
+    def restricted(
+        self, potentials: GraphPotentials, steps: BoolArray, which: IntArray | None = None
+    ) -> tuple[GraphStructure, GraphPotentials]:
+        """Return the structure, and potentials without some pairs of labels at the ends of edges.
+
+        Where edges have no direction, each label of a pair has to be allowed to follow the other.
+        """
+        rows, tables = potentials.rows, potentials[1:3]
+        into: Any = None if which is None else which[rows.target]
+        pair, index = restricted_tables(*tables, steps, into)
+        if not self.directed:
+            back: Any = None if which is None else which[rows.source]
+            pair, index = restricted_tables(pair, index, np.swapaxes(steps, -1, -2), back)
+        return self, potentials._replace(pair=pair, transition_index=index)
+
+    def conditional_scores(self, potentials: GraphPotentials, labels: CodeArray) -> FloatArray:
+        """Return the scores of labels of nodes, those of their neighbors given, (N, K)."""
+        return neighbor_scores(potentials, potentials.rows, labels)
+
+    def add_conditional_counts(
+        self, potentials: GraphPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
+        add_to_neighbor_scores(potentials.rows, labels, weight, out)
+
+    def expected_score(self, potentials: GraphPotentials, shares: FloatArray) -> FloatArray:
+        """Return the expected score of independent labels, shape (S,)."""
+        return expected_path_scores(potentials, potentials.rows, shares)
+
+    def add_expected_counts(
+        self, potentials: GraphPotentials, shares: FloatArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add the expected counts of independent labels, and of pairs of them."""
+        add_expected_paths(potentials, potentials.rows, shares, weight, out)
+
+
+def _raise_dead(potentials: GraphPotentials, graphs: IntArray, position: int) -> None:
+    """Raise the error that graphs, (n,), the first of them at a position, have no labeling."""
+    if len(graphs):
+        first, *others = (potentials.first + graphs).tolist()
+        raise NoLabelingError(first, position, tuple(others))
