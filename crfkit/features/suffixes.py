@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
-from crfkit._types import IntArray
+from crfkit._types import BoolArray, IntArray
+from crfkit.features.letters import NONE, SHAPES, Endings, Letters, Spelling, repeated_suffixes
+from crfkit.features.word_table import Lines, WordTable
 
 UNKNOWN = "<unknown>"  # stands for all symbols that are not known, the last of each column
 CLASS = "<unknown "  # what the other classes of unknown symbols begin with
 CASES = "A", "a"
-LETTERS = 0x110000  # of Unicode
 _DIGITS = re.compile(r"\d")
+
+
+class WordClasses(NamedTuple):
+    """Classes of words that are not known."""
+
+    leaf: IntArray  # (W,) the smallest class
+    end: IntArray  # (W,) the longest suffix, or the case, or the last class
+    shape: IntArray  # (W,) the class of all that consist of the same; -1 where there is none
 
 
 class SuffixTree(NamedTuple):
     """Classes of words, each of which but the last is a part of another one."""
 
     leaf: IntArray  # (W,) the smallest class that each word would be in, were it not known
-    end: IntArray  # (W,) the longest suffix, or the case, or the last class
-    shape: IntArray  # (W,) the class of all that consist of the same; -1 where there is none
+    end: IntArray  # (W,)
+    shape: IntArray  # (W,)
     parent: IntArray  # (H,) the smallest class that each is a part of; -1 of `UNKNOWN`, the last
 
     def levels(self) -> list[IntArray]:
@@ -41,12 +48,56 @@ class SuffixTree(NamedTuple):
         return found
 
 
-class LearnedClasses(NamedTuple):
-    """Classes of rare words."""
+class ClassFinder:
+    """Finds the classes of many words: all but the last one of `names`, `UNKNOWN`, by numbers.
 
-    names: list[str]  # sorted, without `UNKNOWN`
-    suffixes: dict[str, str | None]  # of the rare words: the longest one that is known
-    shapes: dict[str, str]  # what they consist of, known or not
+    Suffixes have `max_length` letters at most.
+    """
+
+    def __init__(self, names: Sequence[str], max_length: int) -> None:
+        self.n_classes, self._max_length = len(names), max_length
+        number, lead = {name: h for h, name in enumerate(names)}, len(CLASS)
+        of_suffixes = [h for h, name in enumerate(names) if name[lead + 1 : lead + 2] == "*"]
+        suffixes = [names[h][lead + 2 : -1] for h in of_suffixes]
+        groups = np.array([names[h][lead] == CASES[1] for h in of_suffixes], np.int32)
+        self._endings = Endings(suffixes, groups, np.array(of_suffixes, np.int64))
+        last = len(names) - 1
+        self._cases = np.array([number.get(f"{CLASS}{case}>", last) for case in CASES])
+        kinds = [f"{CLASS}{case} {shape}>" for case in CASES for shape in SHAPES]
+        self._shapes = np.array([number.get(kind, NONE) for kind in kinds]).reshape(len(CASES), -1)
+
+    def find(self, spelling: Spelling, lower: Letters) -> WordClasses:
+        """Return the classes of words, given how they are written and their lower case, (W,)."""
+        cases = (~spelling.capital).astype(np.int32)
+        suffix = self._endings.find(lower.without_digits(), cases, self._max_length)
+        end = np.where(suffix >= 0, suffix, self._cases[cases])
+        shape = self._shapes[cases, spelling.shape]
+        return WordClasses(np.where((suffix >= 0) | (shape < 0), end, shape), end, shape)
+
+    def symbols(self, text: str, table: WordTable, n_known: int, is_first: BoolArray) -> IntArray:
+        """Return what words, the W lines of a text, are read as that are not in a table.
+
+        The numbers of symbols: the first ones are known, the others are the classes. `is_first`
+        tells which words begin a sequence, (W,).
+        """
+        spelling, small = Letters.of_text(text).spelling(), text.lower()
+        found = n_known + self.find(spelling, Letters.of_text(small)).leaf
+        lines = Lines.of_text(small, len(found))
+        if lines is not None:
+            other = np.where(is_first | spelling.upper, table.find(lines), NONE)
+            found = np.where(other >= 0, other, found)
+        return found
+
+    def parents(self) -> IntArray:
+        """Return the smallest class that each is a part of, (H,); -1 of the last one."""
+        last = self.n_classes - 1
+        found = np.full(self.n_classes, last)
+        for case, shapes in zip(self._cases, self._shapes, strict=True):
+            found[shapes[shapes >= 0]] = case
+        names, parents, cases = self._endings.parents()
+        found[names] = np.where(parents >= 0, parents, self._cases[cases])
+        found[last] = NONE
+        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -90,8 +141,8 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
             return int(self.column)
         raise ValueError(f"column={self.column!r} of words is none of the columns {columns!r:.80}.")
 
-    def learn(self, words: Sequence[Any], counts: IntArray) -> LearnedClasses:
-        """Return the classes of words that occur so often, shape (n,).
+    def learn(self, words: Sequence[Any], counts: IntArray) -> list[str]:
+        """Return the sorted classes of words that occur so often, shape (n,), without `UNKNOWN`.
 
         TypeError if a word is no string.
         """
@@ -103,75 +154,24 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
                 "suffixes: it is no string."
             )
         rare = list(compress(words, (counts <= self.max_count).tolist()))
-        cases = list(map(_case, rare))
-        shapes = [f"{CLASS}{case} {_shape(word)}>" for word, case in zip(rare, cases, strict=True)]
-        found = _repeated(shapes) | _repeated([f"{CLASS}{case}>" for case in cases])
-        names, longest = self._repeated_suffixes(rare, np.array(cases))
-        ends = map([*names, None].__getitem__, longest.tolist())
-        return LearnedClasses(
-            sorted(found.union(names)), dict(zip(rare, ends, strict=True)),
-            dict(zip(rare, shapes, strict=True)),
-        )  # fmt: skip
+        spelling, lower = Letters.of(rare).spelling(), Letters.of(rare, in_lower_case=True)
+        cases = (~spelling.capital).astype(np.int32)
+        times = np.zeros((len(CASES), len(SHAPES)), np.int64)
+        np.add.at(times, (cases, spelling.shape), 1)
+        found = [f"{CLASS}{CASES[c]}>" for c in np.flatnonzero(times.sum(axis=1) > 1)]
+        found += [f"{CLASS}{CASES[c]} {SHAPES[n]}>" for c, n in np.argwhere(times > 1).tolist()]
+        suffixes = repeated_suffixes(lower.without_digits(), cases, self.max_length)
+        return sorted([*found, *(f"{CLASS}{CASES[c]}*{suffix}>" for c, suffix in suffixes)])
 
-    def _repeated_suffixes(
-        self, words: list[str], cases: NDArray[np.str_]
-    ) -> tuple[list[str], IntArray]:
-        """Return the suffixes that two words end in, and the longest one of each, -1 for none."""
-        plain, names, longest = list(map(_plain, words)), list[str](), np.full(len(words), -1)
-        most = max(min(self.max_length, max(map(len, plain), default=0)), 1)
-        letters = np.array([text[: -most - 1 : -1] for text in plain], f"U{most}")
-        codes = letters.view(np.uint32).reshape(len(words), most)
-        left, group = np.arange(len(words)), np.where(cases == "A", 1, 0)
-        lengths = np.fromiter(map(len, plain), np.int64, len(plain))
-        for size in range(1, min(self.max_length, most) + 1):
-            longer = lengths[left] >= size
-            left, group = left[longer], group[longer]
-            pairs = group * LETTERS + codes[left, size - 1]  # a suffix, and the letter before it
-            _, first, group, counts = np.unique(
-                pairs, return_index=True, return_inverse=True, return_counts=True
-            )
-            number = np.cumsum(counts > 1) - 1
-            kept = counts[group] > 1
-            examples = left[first[counts > 1]].tolist()
-            longest[left[kept]] = len(names) + number[group[kept]]
-            names += [f"{CLASS}{cases[n]}*{plain[n][-size:]}>" for n in examples]
-            left, group = left[kept], number[group[kept]]
-        return names, longest
+    def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
+        """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""
+        finder = self.finder(classes)
+        spelling, lower = Letters.of(words).spelling(), Letters.of(words, in_lower_case=True)
+        return SuffixTree(*finder.find(spelling, lower), finder.parents())
 
-    def tree(
-        self, words: Sequence[str], classes: Sequence[str], learned: LearnedClasses | None = None
-    ) -> SuffixTree:
-        """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related.
-
-        Of some words the classes may be known, as they were `learned`.
-        """
-        number = {name: h for h, name in enumerate(classes)}
-        last, kinds = len(classes) - 1, [name[len(CLASS) + 1 : len(CLASS) + 2] for name in classes]
-        cases = {case: number.get(f"{CLASS}{case}>", last) for case in CASES}
-        parent = np.full(len(classes), last)
-        parent[-1] = -1
-        for (name, h), kind in zip(number.items(), kinds, strict=True):
-            lead, rest = name[: len(CLASS) + 2], name[len(CLASS) + 3 :]
-            if kind == "*" and len(rest) > 1:
-                parent[h] = number.get(lead + rest, last)
-            elif kind in ("*", " "):
-                parent[h] = cases.get(lead[-2], last)
-        end, shape = np.empty((2, len(words)), np.int64)
-        suffixes, shapes = ({}, {}) if learned is None else learned[1:]
-        for n, word in enumerate(words):
-            if word in shapes:
-                suffix, consists = suffixes[word], shapes[word]
-            else:
-                suffix, consists = self._ends(word, number)
-            end[n] = cases[_case(word)] if suffix is None else number[suffix]
-            shape[n] = number.get(consists, -1)
-        is_suffix = np.array([kind == "*" for kind in kinds])
-        return SuffixTree(np.where(is_suffix[end] | (shape < 0), end, shape), end, shape, parent)
-
-    def _ends(self, word: str, known: Container[str]) -> tuple[str | None, str]:
-        """Return the classes of the longest suffix of a word that is known, and of its shape."""
-        case = _case(word)
-        return self._suffix(case, word, known), f"{CLASS}{case} {_shape(word)}>"
+    def finder(self, classes: Sequence[str]) -> ClassFinder:
+        """Return what finds the classes of words, of which `UNKNOWN` is the last."""
+        return ClassFinder(classes, self.max_length)
 
     def find(self, word: Any, known: Container[str], is_first: bool = False) -> str:
         """Return the symbol that a word is read as that is not `known`, out of those that are."""
@@ -180,6 +180,10 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         lower = word.lower()
         if (is_first or (word.isupper() and len(word) > 1)) and lower in known:
             return lower
+        return self._class_of(word, known)
+
+    def _class_of(self, word: str, known: Container[str]) -> str:
+        """Return the class of a word, out of those that are known."""
         case = _case(word)
         suffix = self._suffix(case, word, known)
         if suffix is not None:
@@ -196,11 +200,6 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
                 break
             found = name
         return found
-
-
-def _repeated(items: Iterable[str]) -> set[str]:
-    """Return the items that occur at least twice."""
-    return {item for item, count in Counter(items).items() if count > 1}
 
 
 def _case(word: str) -> str:

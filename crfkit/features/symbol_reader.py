@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import BoolArray, CodeArray, IntArray
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import is_matrix, token_place
 from crfkit.features.attributes import check_name
-from crfkit.features.suffixes import UNKNOWN, SuffixClasses
+from crfkit.features.suffixes import UNKNOWN, ClassFinder, SuffixClasses
+from crfkit.features.word_table import Lines, WordTable
 
 SYMBOL, TUPLE, DICT = "symbol", "tuple", "dict"  # forms of tokens
 FORMS = SYMBOL, TUPLE, DICT
 BATCH = 1 << 16  # tokens that are held at a time
+FEW = 200  # as many tokens are looked up one by one
 KEPT_UNKNOWN = 10_000  # unknown symbols of a column that are remembered
 _ROWS = frozenset((tuple, list))
 
 Symbol = Any  # a string or a whole number
+Parts = Sequence[Sequence[Any]]  # symbols of a column, one after the other
 
 
 def plain_symbol(value: Any, place: str = "X") -> Symbol:
@@ -44,31 +48,78 @@ def plain_symbol(value: Any, place: str = "X") -> Symbol:
     )
 
 
-class SymbolNumbers(dict[Any, int]):
-    """Numbers of the symbols of a column."""
+class GrowingNumbers:
+    """Numbers of the symbols of a column, of which a new one gets the next number.
 
-    def of(self, values: Sequence[Any]) -> CodeArray:
-        """Return the numbers of symbols; TypeError if one is no symbol."""
-        return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
+    Strings are looked up by their text, in a table of words, until there is another symbol, or one
+    that is no line of a text; then by a dict.
+    """
+
+    def __init__(self, symbols: list[Symbol] | None = None) -> None:
+        known = [] if symbols is None else symbols
+        self._words = WordTable.of(known)
+        self._others = {} if self._words is not None else _numbered(known)
+
+    def symbols(self) -> list[Symbol]:
+        """Return the symbols in the order of their numbers."""
+        return list(self._others) if self._words is None else self._words.words()
+
+    def words(self) -> WordTable | None:
+        """Return the table of words; None where there are other symbols."""
+        return self._words
+
+    def of(self, parts: Parts, is_first: BoolArray) -> CodeArray:
+        """Return the numbers of symbols, (N,), some in each part; TypeError if one is none."""
+        size = len(is_first)
+        if self._words is not None:
+            lines = Lines.of(parts, size)
+            if lines is not None:
+                return self._words.number(lines)
+            self._others, self._words = _numbered(self.symbols()), None
+        return np.fromiter(map(self._number, chain.from_iterable(parts)), np.int32, size)
+
+    def _number(self, value: Any) -> int:
+        number = self._others.get(value)
+        if number is None:
+            number = self._others.setdefault(plain_symbol(value), len(self._others))
+        return number
 
 
-class GrowingNumbers(SymbolNumbers):
-    """A new symbol gets the next number."""
-
-    def __missing__(self, value: Any) -> int:
-        return self.setdefault(plain_symbol(value), len(self))
+def _numbered(symbols: Iterable[Symbol]) -> dict[Symbol, int]:
+    return dict(zip(symbols, count()))
 
 
-class FrozenNumbers(SymbolNumbers):
-    """A new symbol has the number of what stands for it."""
+class FrozenNumbers(dict[Any, int]):
+    """Numbers of the symbols of a column, from `start` on; a new one has that of its class.
+
+    Of the symbols, the first ones are known, and all others classes of those that are not; the last
+    one is `UNKNOWN`.
+    """
 
     def __init__(
         self, symbols: list[Symbol], start: int, n_known: int, suffixes: SuffixClasses | None
     ) -> None:
-        numbers = range(start, start + len(symbols))
-        super().__init__(zip(symbols, numbers, strict=True))
-        self.end_of_known = start + n_known
+        super().__init__(zip(symbols, count(start)))
+        self._symbols, self._start, self._n_known = symbols, start, n_known
         self._suffixes, self._others, self._left = suffixes, frozenset(symbols), KEPT_UNKNOWN
+
+    def of(self, parts: Parts, is_first: BoolArray) -> CodeArray:
+        """Return the numbers of symbols, (N,), some in each part; TypeError if one is none.
+
+        `is_first` tells which symbols sequences begin with, (N,).
+        """
+        size = len(is_first)
+        if size > FEW and self._table is not None:
+            lines = Lines.of(parts, size)
+            if lines is not None:
+                return self._numbers(self._table, lines, is_first)
+        values = list(chain.from_iterable(parts))
+        found = np.fromiter(map(self.__getitem__, values), np.int32, size)
+        unknown = found >= self._start + self._n_known
+        for t in np.flatnonzero(unknown & is_first).tolist():
+            if values[t] not in self._others:
+                found[t] = self[self._read_as(plain_symbol(values[t]), True)]
+        return found
 
     def __missing__(self, value: Any) -> int:
         symbol = plain_symbol(value)
@@ -80,16 +131,33 @@ class FrozenNumbers(SymbolNumbers):
             self[symbol] = number
         return number
 
-    def first(self, value: Any, number: int) -> int:
-        """Return the number of a symbol that begins a sequence, given that of it elsewhere."""
-        if number < self.end_of_known or value in self._others:
-            return number
-        return self[self._read_as(plain_symbol(value), True)]
-
     def _read_as(self, symbol: Symbol, is_first: bool = False) -> Symbol:
         if self._suffixes is None:
             return UNKNOWN
         return self._suffixes.find(symbol, self._others, is_first)
+
+    @cached_property
+    def _table(self) -> WordTable | None:
+        """The symbols as words; None where there are others."""
+        return WordTable.of(self._symbols)
+
+    @cached_property
+    def _classes(self) -> ClassFinder | None:
+        """What finds the classes of words that are not known."""
+        if self._suffixes is None:
+            return None
+        return self._suffixes.finder(self._symbols[self._n_known :])
+
+    def _numbers(self, table: WordTable, lines: Lines, is_first: BoolArray) -> CodeArray:
+        """Return the numbers of words, (N,)."""
+        found = table.find(lines)
+        unknown = np.flatnonzero(found < 0)
+        if self._classes is None:
+            found[unknown] = len(self._symbols) - 1
+        elif len(unknown):
+            text = lines.string(unknown)
+            found[unknown] = self._classes.symbols(text, table, self._n_known, is_first[unknown])
+        return found + np.int32(self._start)
 
 
 class SymbolRows(NamedTuple):
@@ -124,41 +192,41 @@ class SymbolReader:
 
     def read(self, X: Any) -> SymbolRows:
         """Return the symbols of sequences, which are read once."""
-        offsets, first, waiting = [0], 0, list[Any]()
-        for s, sequence in enumerate(iterate_sequences(X, "X")):
-            waiting.extend(sequence if sequence.__class__ is list else _tokens(s, sequence))
-            offsets.append(first + len(waiting))
-            if len(waiting) > BATCH:
-                self._add(waiting, first, offsets)
-                first, waiting = first + len(waiting), []
-        self._add(waiting, first, offsets)
+        lengths = [np.zeros(1, np.int64)]
+        for batch in _batches(X):
+            lengths.append(np.fromiter(map(len, batch), np.int64, len(batch)))
+            self._add(batch, np.cumsum(np.concatenate([[0], lengths[-1]])), lengths)
+        offsets = np.cumsum(np.concatenate(lengths))
         if self.form is None or self.columns is None:
             raise ValueError("X has no tokens: there are no symbols to learn.")
         parts = self._parts or [[np.zeros(0, np.int32) for _ in self.columns]]
         numbers = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        return SymbolRows(self.form, self.columns, numbers, np.array(offsets))
+        return SymbolRows(self.form, self.columns, numbers, offsets)
 
-    def _add(self, tokens: list[Any], first: int, offsets: list[int]) -> None:
-        """Read some tokens, from the one of number `first` on."""
-        if not tokens:
+    def _add(self, sequences: list[list[Any]], offsets: IntArray, lengths: list[IntArray]) -> None:
+        """Read the tokens of some sequences, given where they begin, and the lengths of all."""
+        size = int(offsets[-1])
+        if not size:
             return
         if self.form is None or self.columns is None:
-            self._learn_form(tokens[0], token_place(np.array(offsets), first))
+            self._learn_form(next(chain.from_iterable(sequences)), _places(lengths, 1)[0])
+        is_first = np.zeros(size + 1, bool)
+        is_first[offsets] = True
         try:
-            values = self._values(tokens)
-            part = [table.of(v) for table, v in zip(self.tables, values, strict=True)]
+            part = self._numbers(self._values(sequences), is_first[:-1])
         except (TypeError, ValueError, LookupError):  # of a rarer form, or none
-            ends = np.array(offsets)
-            places = (token_place(ends, n) for n in range(first, first + len(tokens)))
+            tokens, places = chain.from_iterable(sequences), _places(lengths, size)
             rows = [self._cells(*pair) for pair in zip(tokens, places, strict=True)]
-            values = list(zip(*rows, strict=True))
-            part = [table.of(v) for table, v in zip(self.tables, values, strict=True)]
-        if self._words is not None:
-            c = self._words
-            begins = {offset - first for offset in offsets[bisect_left(offsets, first) :]}
-            for t in begins - {len(tokens)}:  # the end, where empty sequences may begin
-                part[c][t] = self.tables[c].first(values[c][t], int(part[c][t]))
+            part = self._numbers([[column] for column in zip(*rows, strict=True)], is_first[:-1])
         self._parts.append(part)
+
+    def _numbers(self, values: list[Parts], is_first: BoolArray) -> list[CodeArray]:
+        """Return the numbers of symbols by column."""
+        nowhere = np.zeros_like(is_first)
+        return [
+            table.of(parts, is_first if c == self._words else nowhere)
+            for c, (table, parts) in enumerate(zip(self.tables, values, strict=True))
+        ]
 
     def _learn_form(self, token: Any, place: str) -> None:
         """Take the form of the first token for that of all."""
@@ -178,18 +246,19 @@ class SymbolReader:
             )
         self.tables = [GrowingNumbers() for _ in self.columns]
 
-    def _values(self, tokens: list[Any]) -> list[Sequence[Any]]:
+    def _values(self, sequences: list[list[Any]]) -> list[Parts]:
         """Return the symbols of tokens by column; an error where a token is of a rarer form."""
         if self.form == SYMBOL:
-            return [tokens]
+            return [sequences]
+        tokens = list(chain.from_iterable(sequences))
         kinds, columns = set(map(type, tokens)), self.columns or []
         if self.form == TUPLE:
             if not kinds <= _ROWS or set(map(len, tokens)) != {len(columns)}:
                 raise ValueError
-            return list(zip(*tokens, strict=True))
+            return [[column] for column in zip(*tokens, strict=True)]
         if kinds != {dict} or not (self._chosen or set(map(len, tokens)) == {len(columns)}):
             raise ValueError
-        return [list(map(itemgetter(name), tokens)) for name in columns]
+        return [[list(map(itemgetter(name), tokens))] for name in columns]
 
     def _cells(self, token: Any, place: str) -> list[Symbol]:
         """Return the symbols of a token; TypeError or ValueError, naming it, if it has none."""
@@ -239,6 +308,31 @@ def _form_of(token: Any, place: str) -> str:
         return TUPLE
     plain_symbol(token, place)
     return SYMBOL
+
+
+def _batches(X: Any) -> Iterator[list[list[Any]]]:
+    """Yield lists of sequences, of few tokens where sequences are short."""
+    sequences, size = list[list[Any]](), 0
+    if X.__class__ is list and set(map(type, X)) <= {list}:
+        ends = np.cumsum(np.fromiter(map(len, X), np.int64, len(X)))
+        cuts = np.searchsorted(ends, np.arange(BATCH, int(ends[-1]) if len(X) else 0, BATCH))
+        cuts = np.unique([0, *(cuts + 1), len(X)])
+        yield from (X[begin:end] for begin, end in pairwise(cuts.tolist()))
+        return
+    for s, sequence in enumerate(iterate_sequences(X, "X")):
+        sequences.append(sequence if sequence.__class__ is list else _tokens(s, sequence))
+        size += len(sequences[-1])
+        if size > BATCH:
+            yield sequences
+            sequences, size = [], 0
+    yield sequences
+
+
+def _places(lengths: list[IntArray], size: int) -> list[str]:
+    """Return what messages call the tokens of the last sequences, the first ones of these."""
+    first = sum(int(some.sum()) for some in lengths[:-1])
+    offsets = np.cumsum(np.concatenate(lengths))
+    return [token_place(offsets, n) for n in range(first, first + size)]
 
 
 def _tokens(s: int, sequence: Any) -> list[Any]:

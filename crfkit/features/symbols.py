@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, LearnedClasses, SuffixClasses, SuffixTree
+from crfkit.features.suffixes import CLASS, UNKNOWN, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -25,7 +25,6 @@ from crfkit.features.symbol_reader import (
     FrozenNumbers,
     GrowingNumbers,
     Symbol,
-    SymbolNumbers,
     SymbolReader,
     SymbolRows,
 )
@@ -70,17 +69,12 @@ class SymbolNames(LazyNames):
         """Return the classes of unknown symbols of a column, without the last one."""
         return self.symbols[column][self.n_known[column] : -1]
 
-    def suffix_tree(
-        self, column: int, suffixes: SuffixClasses, learned: LearnedClasses | None = None
-    ) -> SuffixTree:
-        """Return the classes of the words of a column; the last ones are remembered.
-
-        Of some words they may be known, as they were `learned`.
-        """
+    def suffix_tree(self, column: int, suffixes: SuffixClasses) -> SuffixTree:
+        """Return the classes of the words of a column; the last ones are remembered."""
         key = column, suffixes.max_length
         if self._tree is None or self._tree[0] != key:
             classes = self.symbols[column][self.n_known[column] :]
-            self._tree = key, suffixes.tree(self.known(column), classes, learned)
+            self._tree = key, suffixes.tree(self.known(column), classes)
         return self._tree[1]
 
     def leads(self) -> Iterator[str]:
@@ -119,11 +113,12 @@ def is_unknown(symbol: Symbol) -> bool:
 
 
 def _new_symbols(
-    table: SymbolNumbers, counts: IntArray, least: int, known: list[Symbol]
+    symbols: list[Symbol], counts: IntArray, least: int, known: list[Symbol]
 ) -> list[Symbol]:
     """Return sorted symbols that occur often enough; ValueError if two are written alike."""
     old = set(known)
-    kept = [s for s, n in table.items() if counts[n] >= least and s not in old]
+    often = (counts >= least).tolist()
+    kept = [symbol for symbol in compress(symbols, often) if symbol not in old]
     strings = {symbol for symbol in (*kept, *old) if isinstance(symbol, str)}
     twins = [symbol for symbol in (*kept, *old) if str(symbol) in strings]
     twins = [symbol for symbol in twins if not isinstance(symbol, str)]
@@ -230,9 +225,7 @@ class SymbolVectorizer(SequenceTransformer):
         check_is_fitted(self)
         names, starts = self.names_, self.names_.starts
         known = [names.known(c) for c in range(len(names.columns))]
-        tables: list[SymbolNumbers] = [
-            GrowingNumbers(zip(part, range(len(part)), strict=True)) for part in known
-        ]
+        tables = list(map(GrowingNumbers, known))
         read = self._reader(tables).read(X)
         past = [self.counts_[b : b + len(part)] for b, part in zip(starts[:-1], known, strict=True)]
         larger = type(self)(**self.get_params(deep=False))
@@ -297,35 +290,36 @@ class SymbolVectorizer(SequenceTransformer):
     def _learn(
         self,
         read: SymbolRows,
-        tables: list[SymbolNumbers],
+        tables: list[GrowingNumbers],
         names: SymbolNames,
         least: int,
         past: Iterable[IntArray] = (),
     ) -> PackedSequences:
         """Learn the symbols that tables have beside those of `names`; return what was read."""
-        pairs = zip(read.numbers, tables, strict=True)
-        counts = [np.bincount(numbers, minlength=len(table)) for numbers, table in pairs]
+        found = [table.symbols() for table in tables]
+        pairs = zip(read.numbers, found, strict=True)
+        counts = [np.bincount(numbers, minlength=len(symbols)) for numbers, symbols in pairs]
         for count, before in zip(counts, past, strict=False):
             count[: len(before)] += before
         known = [
-            [*names.known(c), *_new_symbols(table, counts[c], least, names.symbols[c])]
-            for c, table in enumerate(tables)
+            [*names.known(c), *_new_symbols(symbols, counts[c], least, names.symbols[c])]
+            for c, symbols in enumerate(found)
         ]
         classes = [names.classes(c) for c in range(len(tables))]
         if self.suffixes is not None:
             c = self.suffixes.place(names.columns)
-            words = [word for word in tables[c] if not is_unknown(word)]
-            learned = self.suffixes.learn(words, counts[c][[tables[c][w] for w in words]])
-            classes[c] = sorted({*classes[c], *learned.names})
+            is_word = np.array([not is_unknown(symbol) for symbol in found[c]], bool)
+            words = list(compress(found[c], is_word.tolist()))
+            classes[c] = sorted({*classes[c], *self.suffixes.learn(words, counts[c][is_word])})
         symbols = [[*k, *others, UNKNOWN] for k, others in zip(known, classes, strict=True)]
         self.form_ = read.form
         self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
-        if self.suffixes is not None and not names.classes(c):  # else there may be longer ones
-            self.names_.suffix_tree(c, self.suffixes, learned)
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
-        new = [found.of(list(table)) for found, table in zip(self._tables, tables, strict=True)]
-        renumbered = [column[n] for column, n in zip(new, read.numbers, strict=True)]
+        renumbered = [
+            table.of([symbols], np.zeros(len(symbols), bool))[numbers]
+            for table, symbols, numbers in zip(self._tables, found, read.numbers, strict=True)
+        ]
         packed = self._packed(renumbered, read.offsets)
         self.counts_ = np.bincount(packed.indices, minlength=self.n_features_in_)
         return packed

@@ -1,0 +1,201 @@
+"""Words letter by letter, many at a time: what they consist of, and what they end in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from crfkit._types import BoolArray, ByteArray, CodeArray, IntArray
+from crfkit.features.templates.tables import PairTable
+from crfkit.features.word_table import SEPARATOR
+from crfkit.kernels.text.hashing import SHIFT
+
+LETTERS = 0x110000  # of Unicode
+KNOWN, UPPER, LOWER, NO_LETTER, ALPHANUMERIC, DIGIT, DECIMAL, HYPHEN = (1 << n for n in range(8))
+SHAPES = ".", "0", "AA", "A", "-", "a"
+NONE, N_GROUPS = -1, 2
+_ENCODING = "utf-32-le"
+_ZERO = ord("0")
+_kinds = np.zeros(LETTERS, np.uint8)  # of characters that were met
+
+
+def kinds_of(letters: CodeArray) -> ByteArray:
+    """Return what characters are, as sums of bits, shape (n,)."""
+    found: ByteArray = _kinds[letters]
+    new = letters[found == 0]
+    if len(new):
+        for letter in set(new.tolist()):
+            _kinds[letter] = _kind(chr(letter))
+        found = _kinds[letters]
+    return found
+
+
+def _kind(letter: str) -> int:
+    is_upper = letter.isupper()
+    bits = {
+        UPPER: is_upper, LOWER: letter.islower() or (letter.istitle() and not is_upper),
+        NO_LETTER: not letter.isalpha(), ALPHANUMERIC: letter.isalnum(), DIGIT: letter.isdigit(),
+        DECIMAL: letter.isdecimal(), HYPHEN: letter == "-",
+    }  # fmt: skip
+    return KNOWN + sum(bit for bit, holds in bits.items() if holds)
+
+
+class Letters(NamedTuple):
+    """The characters of words, each of which has one more behind it that is none of its own."""
+
+    codes: CodeArray  # (n,)
+    ends: IntArray  # (W,)
+
+    @classmethod
+    def of(cls, words: Sequence[str], in_lower_case: bool = False) -> Self:
+        """Return the characters of words, with `in_lower_case` those of words in lower case."""
+        text = "".join([SEPARATOR.join(words), SEPARATOR])
+        found = cls.of_text(text.lower() if in_lower_case else text)
+        if len(found.ends) == len(words):
+            return found
+        if in_lower_case:
+            return cls.of([word.lower() for word in words])
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        return cls(found.codes, np.cumsum(lengths + 1) - 1)
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """Return the characters of lines, each of which ends with a newline."""
+        codes = np.frombuffer(text.encode(_ENCODING, "surrogatepass"), np.int32)
+        return cls(codes, np.flatnonzero(codes == ord(SEPARATOR)))
+
+    @property
+    def lengths(self) -> IntArray:
+        """How many characters each word has, (W,)."""
+        return self.ends - self.starts
+
+    @property
+    def starts(self) -> IntArray:
+        """Where the words begin, (W,)."""
+        return np.concatenate([[0], self.ends + 1])[:-1]
+
+    def spelling(self) -> Spelling:
+        """Return how the words are written."""
+        kinds, starts = kinds_of(self.codes), self.starts
+        kinds[self.ends] = 0
+        if not len(starts):
+            nothing = np.zeros(0, bool)
+            return Spelling(nothing, nothing, np.zeros(0, np.int64))
+        every, several = np.bitwise_or.reduceat(kinds, starts), self.lengths > 1
+        capital = (kinds[starts] & UPPER) > 0
+        upper = ((every & UPPER) > 0) & ((every & LOWER) == 0) & several
+        is_word = ((every & NO_LETTER) == 0) & (every != 0)
+        tests = [
+            ~is_word & ((every & ALPHANUMERIC) == 0), ~is_word & ((every & DIGIT) > 0),
+            capital & upper, capital, (every & HYPHEN) > 0,
+        ]  # fmt: skip
+        shape = np.select(tests, range(len(tests)), len(tests)).astype(np.int64)
+        return Spelling(capital, upper, shape)
+
+    def without_digits(self) -> Self:
+        """Return the characters with all digits 0."""
+        is_digit = (kinds_of(self.codes) & DECIMAL) > 0
+        return self._replace(codes=np.where(is_digit, np.int32(_ZERO), self.codes))
+
+
+class Spelling(NamedTuple):
+    """How words are written."""
+
+    capital: BoolArray  # (W,) whether they begin with a capital
+    upper: BoolArray  # (W,) whether they have several letters, none of which is in lower case
+    shape: IntArray  # (W,) what they consist of, a place in `SHAPES`
+
+
+Step = Callable[[IntArray, int, CodeArray, CodeArray], CodeArray]
+
+
+def repeated_suffixes(words: Letters, groups: CodeArray, most: int) -> list[tuple[int, str]]:
+    """Return the suffixes of at most so many letters that two words of a group have.
+
+    With the group, 0 or 1; words are given with theirs, (W,).
+    """
+    table, kept = PairTable(), list[IntArray]()
+
+    def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
+        numbers = table.number(nodes, letters)
+        several = np.bincount(numbers) > 1
+        kept.append(np.flatnonzero(several))
+        return np.where(several[numbers], numbers, np.int32(NONE))
+
+    _walk(words, groups, most, step)
+    lefts, letters = table.keys // SHIFT, table.keys % SHIFT
+    chosen = np.concatenate([np.zeros(0, np.int64), *kept])
+    found = {group: (group, "") for group in range(N_GROUPS)}
+    rows = chosen.tolist(), lefts[chosen].tolist(), letters[chosen].tolist()
+    for node, left, letter in zip(*rows, strict=True):
+        group, rest = found[left]
+        found[node + N_GROUPS] = group, chr(letter) + rest
+    return list(found.values())[N_GROUPS:]
+
+
+class Endings:
+    """A tree of suffixes of words in two groups: a node has one letter more than its parent.
+
+    Parameters
+    ----------
+    suffixes : list of str, length n
+        Those of which another one, without its first letter, is none, are left out.
+    groups : array of shape (n,)
+        0 or 1.
+    names : array of shape (n,)
+        What they stand for.
+    """
+
+    def __init__(self, suffixes: Sequence[str], groups: CodeArray, names: IntArray) -> None:
+        self._table, words = PairTable(), Letters.of(suffixes)
+        lengths, order = words.lengths, list[IntArray]()
+
+        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
+            ends = lengths[left] == size
+            self._table.number(nodes[ends], letters[ends])
+            order.append(names[left[ends]])
+            return self._table.find(nodes, letters)
+
+        _walk(words, groups, int(lengths.max(initial=0)), step)
+        self._names = np.concatenate([np.full(N_GROUPS, NONE), *order])
+
+    def find(self, words: Letters, groups: CodeArray, most: int) -> IntArray:
+        """Return what the longest suffix of each word stands for, of at most so many letters.
+
+        Shape (W,), -1 where there is none.
+        """
+        found: IntArray = self._names[
+            _walk(words, groups, most, lambda left, size, *pair: self._table.find(*pair))
+        ]
+        return found
+
+    def parents(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return what suffixes stand for, those without their first letters, and their groups.
+
+        Of single letters, what is left stands for -1.
+        """
+        nodes = self._table.keys // SHIFT
+        groups = np.arange(N_GROUPS + len(nodes))
+        for n, node in enumerate(nodes.tolist(), N_GROUPS):
+            groups[n] = groups[node]
+        return self._names[N_GROUPS:], self._names[nodes], groups[N_GROUPS:]
+
+
+def _walk(words: Letters, groups: CodeArray, most: int, step: Step) -> CodeArray:
+    """Go on from the groups of words, letter by letter from their ends; return the last nodes.
+
+    A node is the number of a suffix, from `N_GROUPS` on. A step gets which words are left, how many
+    letters they then have, their nodes and the next letters, and returns numbers, -1 for none.
+    """
+    nodes, left, lengths = groups.copy(), np.arange(len(groups)), words.lengths
+    for size in range(1, most + 1):
+        left = left[lengths[left] >= size]
+        if not len(left):
+            break
+        numbers = step(left, size, nodes[left], words.codes[words.ends[left] - size])
+        is_more = numbers != NONE
+        left = left[is_more]
+        nodes[left] = numbers[is_more] + N_GROUPS
+    return nodes

@@ -1,0 +1,119 @@
+"""Words of whole batches as numbers: they are joined to one text, whose lines a kernel looks up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from crfkit._types import ByteArray, CodeArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.text.lines import LineTable, lines_hash, lines_number
+
+SEPARATOR = "\n"
+_LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 13  # of a table without words
+
+
+class Lines(NamedTuple):
+    """Words, each a line of a text in UTF-8; lone surrogates are encoded alike."""
+
+    text: ByteArray  # (n,)
+    ends: IntArray  # (N,) where the lines end
+    hashes: IntArray  # (N,)
+
+    @classmethod
+    def of(cls, parts: Iterable[Sequence[str]], size: int) -> Self | None:
+        """Return `size` words, some in each part; None if one is no string, or has a newline."""
+        try:
+            text = SEPARATOR.join(map(SEPARATOR.join, filter(None, parts)))
+        except TypeError:
+            return None
+        return cls.of_text(text + SEPARATOR, size)
+
+    @classmethod
+    def of_text(cls, text: str, size: int) -> Self | None:
+        """Return the lines of a text; None if they are not so many."""
+        found = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        ends, hashes = np.empty((2, size), np.int64)
+        is_whole = lines_hash(frozen(found), ends, hashes) == size
+        return cls(found, ends, hashes) if is_whole else None
+
+    def string(self, chosen: IntArray) -> str:
+        """Return the text of chosen lines."""
+        starts = np.concatenate([[0], self.ends + 1])[chosen]
+        lengths = self.ends[chosen] + 1 - starts
+        places = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return text_of(self.text[places + np.arange(len(places))])
+
+
+def text_of(found: ByteArray) -> str:
+    """Return the text of bytes."""
+    return found.tobytes().decode("utf-8", "surrogatepass")
+
+
+class WordTable:
+    """A hash table of words, which are numbered in the order of their appearance."""
+
+    def __init__(self) -> None:
+        self._make(_LEAST_SLOTS, _LEAST_BYTES)
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self | None:
+        """Return the table of different words; None if one is no string, or has a newline."""
+        lines, table = Lines.of([words], len(words)), cls()
+        if lines is None:
+            return None
+        table.number(lines)
+        return table
+
+    def __len__(self) -> int:
+        return int(self._table.n_words[0])
+
+    def number(self, lines: Lines) -> CodeArray:
+        """Return the numbers of words, shape (N,), adding those that are new."""
+        out: CodeArray = np.empty(len(lines.ends), np.int32)
+        done = self._look_up(lines, 0, True, out)
+        while done < len(out):
+            self._grow(int(lines.ends[done] - lines.ends[done - 1]) if done else lines.ends[0] + 1)
+            done = self._look_up(lines, done, True, out)
+        return out
+
+    def find(self, lines: Lines) -> CodeArray:
+        """Return the numbers of words, shape (N,), -1 for those that are not in the table."""
+        out: CodeArray = np.empty(len(lines.ends), np.int32)
+        self._look_up(lines, 0, False, out)
+        return out
+
+    def words(self) -> list[str]:
+        """Return the words in the order of their numbers."""
+        return text_of(self._lines().text).split(SEPARATOR)[:-1]
+
+    def _lines(self) -> Lines:
+        """Return the words as lines."""
+        ends = self._table.ends[: len(self)]
+        text = self._table.words[: int(ends[-1]) + 1] if len(ends) else _NONE
+        found, hashes = np.empty((2, len(ends)), np.int64)
+        lines_hash(frozen(text), found, hashes)
+        return Lines(text, found, hashes)
+
+    def _grow(self, needed: int) -> None:
+        """Make room for more words, and for one of so many bytes."""
+        known, (slots, words, ends, _) = self._lines(), self._table
+        n_slots = 4 * len(slots) if len(self) == len(ends) else len(slots)
+        is_full = len(known.text) + needed > len(words)
+        self._make(n_slots, 2 * (len(words) + needed) if is_full else len(words))
+        self._look_up(known, 0, True, np.empty(len(known.ends), np.int32))
+
+    def _make(self, n_slots: int, n_bytes: int) -> None:
+        self._table = LineTable(
+            np.full(n_slots, -1, np.int64), np.empty(n_bytes, np.uint8),
+            np.empty(n_slots // 2, np.int64), np.zeros(1, np.int64),
+        )  # fmt: skip
+
+    def _look_up(self, lines: Lines, start: int, grows: bool, out: CodeArray) -> int:
+        given = frozen(lines.text), frozen(lines.ends), frozen(lines.hashes)
+        return lines_number(*given, start, self._table, grows, out)
+
+
+_NONE = np.zeros(0, np.uint8)
