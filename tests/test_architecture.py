@@ -259,7 +259,8 @@ def test_kernels_read_nothing_by_its_position_in_a_tuple():
 
 
 PRIVATE = re.compile(r"(corner|visit|move|look)s?")
-ORDINARY = re.compile(r"looks?_(up|like|ahead)|visit_(?=[A-Z])")  # the last is that of `ast`
+# The second is that of `ast`, the third that of the cuts of Boykov, Veksler and Zabih.
+ORDINARY = re.compile(r"looks?_(up|like|ahead)|visit_(?=[A-Z])|ExpansionMoves")
 # A step is one of a solver, a pipeline or a search; between two labels there is a transition.
 TRANSITION = re.compile(
     r"_?(steps?_(coef|from|to|index|table|features?|names?|vocabulary|attributes|weights)_?.*"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from crfkit._types import BoolArray, FloatArray, IntArray
@@ -36,8 +37,8 @@ class Maximum(NamedTuple):
     @property
     def exact(self) -> BoolArray:
         """Whether no others are better, but for rounding, shape (S,)."""
-        gap = self.bound - self.score
-        found: BoolArray = gap <= 1e-9 * (1.0 + abs(self.score))
+        rounding = 1e-9 * (1.0 + abs(np.where(np.isfinite(self.score), self.score, 0.0)))
+        found: BoolArray = self.bound <= self.score + rounding
         return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.kernels.graph.scores import score_values
 
 
 def starts(lengths: Iterable[int]) -> IntArray:
@@ -57,6 +58,28 @@ def factor_tables(
     )
 
 
+def side_by_side(graphs: Sequence[FactorTables]) -> FactorTables:
+    """Return several batches of factor graphs as one."""
+    if not graphs:
+        return factor_tables([], [], [])._replace(variable_ptr=starts([]), factor_ptr=starts([]))
+
+    def joined(name: str) -> IntArray:
+        return starts(np.concatenate([np.diff(getattr(graph, name)) for graph in graphs]).tolist())
+
+    first = np.cumsum([0, *(len(graph.sizes) for graph in graphs)])
+    scopes = [graph.scope + at for graph, at in zip(graphs, first[:-1], strict=True)]
+    return FactorTables(
+        sizes=frozen(np.concatenate([graph.sizes for graph in graphs])),
+        state_ptr=joined("state_ptr"),
+        scope=frozen(np.concatenate(scopes)),
+        scope_ptr=joined("scope_ptr"),
+        scores=frozen(np.concatenate([graph.scores for graph in graphs])),
+        score_ptr=joined("score_ptr"),
+        variable_ptr=joined("variable_ptr"),
+        factor_ptr=joined("factor_ptr"),
+    )
+
+
 def tables_of(graph: FactorTables, s: int) -> tuple[list[int], list[list[int]], list[FloatArray]]:
     """Return the sizes, scopes and tables of one of several factor graphs, numbered from 0."""
     first, last = (int(v) for v in graph.variable_ptr[s : s + 2])
@@ -77,10 +100,6 @@ def log2_states(graph: FactorTables, s: int) -> float:
 
 def scores_of(graph: FactorTables, values: IntArray) -> FloatArray:
     """Return the score of the values of all variables, (V,), for each graph, (S,)."""
-    total = np.zeros(len(graph.factor_ptr) - 1)
-    for s in range(len(total)):
-        _, scopes, tables = tables_of(graph, s)
-        own = values[graph.variable_ptr[s] : graph.variable_ptr[s + 1]]
-        chosen = (t[tuple(own[scope])] for scope, t in zip(scopes, tables, strict=True))
-        total[s] = sum(float(score) for score in chosen)
+    total = np.empty(len(graph.factor_ptr) - 1)
+    score_values(graph, frozen(values), total)
     return total

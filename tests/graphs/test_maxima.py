@@ -1,0 +1,174 @@
+"""Maxima of factor graphs, against enumeration."""
+
+import numpy as np
+import pytest
+
+from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.expansion import ExpansionMoves
+from crfkit.graphs.integer_program import IntegerProgram
+from crfkit.graphs.methods import BudgetError
+from crfkit.graphs.minimum_cut import MinimumCut
+from crfkit.graphs.mplp import MPLP
+from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
+
+inf = np.inf
+
+
+def random_graph(rng, arity, forbidden):
+    """Up to 7 variables of 1 to 4 states, factors of up to `arity` of them."""
+    n = int(rng.integers(1, 8))
+    sizes = rng.integers(1, 5, size=n)
+    scopes = [[v] for v in rng.permutation(n)[: rng.integers(0, n + 1)]] + [[]]
+    widths = rng.integers(2, arity + 1, size=rng.integers(0, 9))
+    scopes += [rng.permutation(n)[: min(n, k)].tolist() for k in widths]
+    tables = [np.asarray(rng.normal(size=sizes[scope])) for scope in scopes]
+    for table in tables:
+        if table.ndim and rng.random() < 0.5:
+            table[rng.random(table.shape) < forbidden] = -inf
+    return factor_tables(sizes, scopes, tables)
+
+
+def associative_graph(rng, forbidden=0.15):
+    """Up to 8 variables of two states, or one; some pairs fixed, forbidden or of equal score."""
+    n = int(rng.integers(2, 9))
+    sizes = np.where(rng.random(n) < 0.05, 1, 2)
+    scopes = [[v] for v in rng.integers(0, n, size=2 * n)] + [[]]
+    scopes += [rng.permutation(n)[:2].tolist() for _ in range(rng.integers(0, 14))]
+    tables = [np.asarray(rng.normal(size=[2] * len(scope))) for scope in scopes]
+    for table in tables:
+        if table.ndim == 2:
+            table[1, 1] += max(table[0, 1] + table[1, 0] - table[0, 0] - table[1, 1], 0.0)
+            table[[0, 1], [1, 0]] = np.where(rng.random(2) < forbidden, -inf, table[[0, 1], [1, 0]])
+        if table.ndim and rng.random() < forbidden / 2:
+            table[rng.integers(2)] = -inf
+    shapes = [tuple(slice(0, sizes[v]) for v in scope) for scope in scopes]
+    return factor_tables(
+        sizes, scopes, [table[shape] for table, shape in zip(tables, shapes, strict=True)]
+    )
+
+
+def potts_graph(rng, states):
+    """Different labels cost; equal ones are worth something, each label its own."""
+    n = int(rng.integers(2, 7))
+    scopes = [[v] for v in range(n)] + [rng.permutation(n)[:2].tolist() for _ in range(2 * n)]
+    tables = [-3.0 * rng.random(states) for _ in range(n)]
+    tables[0][rng.integers(states)] = -inf
+    for _ in range(2 * n):
+        different = -2.0 * rng.random() * (1.0 - np.eye(states))
+        tables.append(different - np.diag(rng.random(states) * -different.min() / 2))
+    return factor_tables([states] * n, scopes, tables)
+
+
+def holds(found, graph, best):
+    """Whether a maximum tells the truth: its score is that of its values, no bound too low."""
+    allowed = found.score > -inf
+    np.testing.assert_allclose(scores_of(graph, found.values)[allowed], found.score[allowed])
+    assert (found.score <= best + 1e-9).all()
+    assert (found.bound >= best - 1e-9 * (1.0 + abs(best))).all() or (best == -inf).all()
+    np.testing.assert_allclose(found.score[found.exact], best[found.exact], atol=1e-8)
+    return True
+
+
+def test_a_cut_is_exact_on_associative_graphs():
+    rng = np.random.default_rng(0)
+    graphs = [associative_graph(rng) for _ in range(150)]
+    best = np.concatenate([Enumeration().maximum(graph).score for graph in graphs])
+    assert (best > -inf).mean() > 0.5
+    found = MinimumCut().maximum(side_by_side(graphs))
+    np.testing.assert_allclose(found.score, best, rtol=1e-9, atol=1e-9)
+    assert holds(found, side_by_side(graphs), best)
+    assert found.exact.all()
+
+
+def test_a_cut_of_a_grid_is_the_best_of_all_labelings():
+    rng = np.random.default_rng(1)
+    places = np.arange(16).reshape(4, 4)
+    pairs = [*zip(places[:, :-1].flat, places[:, 1:].flat, strict=True)]
+    pairs += [*zip(places[:-1].flat, places[1:].flat, strict=True)]
+    scopes = [[v] for v in range(16)] + [list(pair) for pair in pairs]
+    for scale in (1.0, 1e4):
+        tables = [scale * rng.normal(size=2) for _ in range(16)]
+        tables += [scale * rng.random() * np.eye(2) for _ in pairs]
+        graph = factor_tables([2] * 16, scopes, tables)
+        found, best = MinimumCut().maximum(graph), Enumeration().maximum(graph)
+        np.testing.assert_array_equal(found.values, best.values)
+        np.testing.assert_allclose(found.bound, best.score, rtol=1e-12)
+        assert (best.score <= Enumeration().sums(graph).log_partition).all()
+
+
+@pytest.mark.parametrize("arity", [2, 4])
+def test_the_bound_of_message_passing_falls_and_is_never_too_low(arity):
+    rng = np.random.default_rng(arity)
+    graphs = [random_graph(rng, arity, 0.2) for _ in range(60)]
+    best = np.concatenate([Enumeration().maximum(graph).score for graph in graphs])
+    graph, before = side_by_side(graphs), np.full(60, inf)
+    for passes in (1, 2, 5, 50):
+        found = MPLP(max_iter=passes).maximum(graph)
+        assert holds(found, graph, best)
+        assert (found.bound <= before + 1e-9).all()
+        before = found.bound
+    assert found.exact.mean() > 0.8
+    for each, bound in zip(graphs[:5], found.bound, strict=False):  # alone as among others
+        assert MPLP(max_iter=50).maximum(each).bound[0] == bound
+
+
+def test_message_passing_is_exact_on_trees_after_one_pass():
+    rng = np.random.default_rng(3)
+    scopes = [[v] for v in range(7)] + [[rng.integers(v), v] for v in range(1, 7)]
+    tables = [rng.normal(size=[3] * len(scope)) for scope in scopes]
+    graph = factor_tables([3] * 7, scopes, tables)
+    found, best = MPLP(max_iter=1).maximum(graph), Enumeration().maximum(graph)
+    np.testing.assert_array_equal(found.values, best.values)
+    assert found.exact.all()
+
+
+def test_an_integer_program_is_the_best_of_all_labelings():
+    rng = np.random.default_rng(4)
+    graphs = [random_graph(rng, 3, 0.3) for _ in range(12)]
+    best = np.concatenate([Enumeration().maximum(graph).score for graph in graphs])
+    found = IntegerProgram().maximum(side_by_side(graphs))
+    assert holds(found, side_by_side(graphs), best)
+    assert found.exact.all()
+
+
+@pytest.mark.parametrize("states", [2, 3, 4])
+def test_expansion_costs_twice_the_least_at_most(states):
+    rng = np.random.default_rng(states)
+    graphs = [potts_graph(rng, states) for _ in range(30)]
+    best = np.concatenate([Enumeration().maximum(graph).score for graph in graphs])
+    found = ExpansionMoves().maximum(side_by_side(graphs))
+    assert holds(found, side_by_side(graphs), best)
+    assert (found.score >= 2.0 * best).all()
+    assert found.exact.all() == (states == 2)
+    assert ExpansionMoves(bound=MPLP()).maximum(side_by_side(graphs)).exact.mean() > 0.9
+
+
+@pytest.mark.parametrize("method", [MinimumCut(), ExpansionMoves(), MPLP(), IntegerProgram()])
+def test_extremes(method):
+    single = factor_tables([2], [[0]], [np.array([0.0, 1e4])])
+    free = factor_tables([2, 1, 2], [], [])
+    nothing = factor_tables([], [[]], [np.array(2.0)])
+    hard = factor_tables([2, 2], [[0, 1], [0]], [[[0.0, -inf], [-inf, 0.0]], [-inf, 0.0]])
+    same, unlike = [[0.0, -inf], [-inf, 0.0]], [[-inf, 0.0], [0.0, -inf]]
+    barred = factor_tables([2, 2], [[0, 1], [0], [1]], [same, *unlike])
+    graph = side_by_side([single, free, nothing, hard, barred])
+    found = method.maximum(graph)
+    np.testing.assert_array_equal(found.score, [1e4, 0.0, 2.0, 0.0, -inf])
+    assert found.exact.all()
+    assert method.maximum(side_by_side([])).score.shape == (0,)
+
+
+def test_what_a_cut_does_not_take_is_named():
+    unlike = factor_tables([2, 2], [[0], [1, 0]], [np.zeros(2), [[0.0, 1.0], [1.0, 0.0]]])
+    with pytest.raises(ValueError, match=r"graph 1: factor 1, of the variables 1, 0, is not assoc"):
+        MinimumCut().maximum(side_by_side([factor_tables([2], [], []), unlike]))
+    with pytest.raises(ValueError, match=r"variable 1 has 3 states.*expansion"):
+        MinimumCut().maximum(factor_tables([2, 3], [], []))
+    with pytest.raises(ValueError, match=r"0, 1, 2, has more than two.*mplp"):
+        MinimumCut().maximum(factor_tables([2] * 3, [[0, 1, 2]], [np.zeros((2, 2, 2))]))
+    with pytest.raises(ValueError, match=r"has 2 and 3 states; expansion needs the same labels"):
+        ExpansionMoves().maximum(factor_tables([2, 3], [[0, 1]], [np.zeros((2, 3))]))
+    with pytest.raises(ValueError, match=r"is not like a distance.*mplp"):
+        ExpansionMoves().maximum(factor_tables([3, 3], [[0, 1]], [1.0 - np.eye(3)]))
+    with pytest.raises(BudgetError, match=r"13 indicators, more than max_size=12"):
+        IntegerProgram(max_size=12).maximum(factor_tables([2, 3, 2], [[0, 1]], [np.zeros((2, 3))]))
