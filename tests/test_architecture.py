@@ -23,7 +23,7 @@ LEVELS = {
     "solvers": 5, "datasets": 5, "generative": 5,
     "training": 6, "persistence": 6,
     "estimators": 7,
-    "calibration": 8, "compat": 8, "demo": 8,
+    "calibration": 8, "collective": 8, "compat": 8, "demo": 8,
     "cli": 9, "": 9, "warmup": 8,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.

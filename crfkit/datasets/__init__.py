@@ -10,6 +10,7 @@ from crfkit.datasets.genes import make_gene_sequences as make_gene_sequences
 from crfkit.datasets.ingredients import ingredient_features as ingredient_features
 from crfkit.datasets.ingredients import load_ingredients as load_ingredients
 from crfkit.datasets.ingredients import tokenize_ingredient as tokenize_ingredient
+from crfkit.datasets.planted import make_planted_partition as make_planted_partition
 from crfkit.datasets.remote import get_data_home as get_data_home
 from crfkit.datasets.synthetic import make_label_bias_data as make_label_bias_data
 from crfkit.datasets.synthetic import make_markov_sequences as make_markov_sequences

@@ -102,7 +102,8 @@ def _bunch(
     )
 
 
-def _check_probability(name: str, value: float, most: float) -> None:
+def check_probability(name: str, value: float, most: float) -> None:
+    """Raise if a parameter is no number from 0 to `most`."""
     check_number(name, value)
     if value > most:
         raise ValueError(f"{name}={value!r} must be at most {most:g}.")
@@ -182,7 +183,7 @@ def make_markov_sequences(
     for name, value in sizes.items():
         check_whole(name, value, 1)
     check_option("mixing", mixing, ("local", "global"))
-    _check_probability("alpha", alpha, 1.0)
+    check_probability("alpha", alpha, 1.0)
     random = check_random_state(random_state)
     source = _Mixture(n_states, n_symbols, (n_successors, n_emitted), random)
     n_draws = (2, n_sequences, length) if mixing == "local" else (1, n_sequences, 1)
@@ -247,7 +248,7 @@ def make_label_bias_data(
     [[['r'], ['i'], ['b']], [['r'], ['o'], ['b']]]
     """
     check_whole("n_sequences", n_sequences)
-    _check_probability("noise", noise, 0.25)
+    check_probability("noise", noise, 0.25)
     random = check_random_state(random_state)
     states, symbols = list("12345"), list("riob")
     paths = np.array([[states.index(state) for state in path] for path in ("123", "453")])
@@ -341,8 +342,8 @@ def make_segment_sequences(
         raise ValueError("mean_lengths is empty: give a mean for each label.")
     for mean in means:
         check_number("mean_lengths", mean, 1.0)
-    _check_probability("coverage", coverage, 1.0)
-    _check_probability("noise", noise, 1.0)
+    check_probability("coverage", coverage, 1.0)
+    check_probability("noise", noise, 1.0)
     random = check_random_state(random_state)
     states = _names(string.ascii_lowercase, len(means))
     symbols = _names(string.ascii_uppercase, n_symbols)

@@ -124,15 +124,15 @@ class SequenceUnion(SequenceTransformer):
     def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
         """Return the features of all blocks side by side, those of transitions and segments too."""
         pairs = [(f"{name}__", b) for (name, _), b in zip(self.transformers_, blocks, strict=True)]
-        joined = _side_by_side(pairs)
+        joined = side_by_side(pairs)
         transitions = [(p, b.transitions) for p, b in pairs if b.transitions is not None]
         if transitions:
-            joined.transitions = _side_by_side(transitions)
+            joined.transitions = side_by_side(transitions)
         segments = [(p, b.segments) for p, b in pairs if b.segments is not None]
         if segments:
             prefixes, parts = zip(*segments, strict=True)
             runs, rows = aligned(parts)
-            named = _side_by_side(list(zip(prefixes, rows, strict=True)))
+            named = side_by_side(list(zip(prefixes, rows, strict=True)))
             joined.segments = PackedSegments._from_arrays(named, *runs)
         topologies = [block.topology for block in blocks if block.topology is not None]
         if any(topology != topologies[0] for topology in topologies):
@@ -209,7 +209,7 @@ def _packed(name: str, block: Any) -> PackedSequences:
         raise type(error)(f"transformer {name!r}: {error}") from error
 
 
-def _side_by_side(pairs: Sequence[tuple[str, PackedSequences]]) -> PackedSequences:
+def side_by_side(pairs: Sequence[tuple[str, PackedSequences]]) -> PackedSequences:
     """Return the features of blocks, each with a prefix: the sparse ones, then the dense."""
     first, offsets = pairs[0][1], pairs[0][1].offsets
     for prefix, block in pairs:

@@ -4,7 +4,7 @@
 what must hold between restored arrays, and `files` is what users call.
 """
 
-from crfkit.persistence.checks import check_chain_model, check_what_predicts
+from crfkit.persistence.checks import check_chain_model, check_steps, check_what_predicts
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register, register_room
@@ -13,6 +13,7 @@ __all__ = [
     "ModelFileError",
     "SaveMixin",
     "check_chain_model",
+    "check_steps",
     "check_what_predicts",
     "describe",
     "dumps",

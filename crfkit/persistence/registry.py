@@ -11,7 +11,12 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar, overload
 
 # Modules that register classes, their own and scikit-learn's, once their names are imported.
-_REGISTERING = "crfkit.estimators", "crfkit.compat.sklearn_crfsuite", "crfkit.calibration"
+_REGISTERING = (
+    "crfkit.estimators",
+    "crfkit.compat.sklearn_crfsuite",
+    "crfkit.calibration",
+    "crfkit.collective",
+)
 
 FUNCTION_TYPES = (FunctionType, BuiltinFunctionType)
 
