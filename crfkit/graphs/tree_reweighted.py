@@ -1,0 +1,198 @@
+"""An upper bound of log Z by tree-reweighted belief propagation."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._params import check_number, check_whole
+from crfkit._types import BoolArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.graphs.belief_propagation import BeliefPropagation
+from crfkit.graphs.links import links_of, propagated
+from crfkit.graphs.merging import Merging
+from crfkit.graphs.methods import UPPER, SumMethod, Sums
+from crfkit.graphs.tables import factor_tables, tables_of
+from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.kernels.graph.links import Links, grow_forests
+from crfkit.kernels.graph.messages import Messages, Schedule
+
+KEPT = 64  # plans of topologies
+
+
+class TreeReweighted(SumMethod):
+    r"""An upper bound of log Z, convex in the scores, with its gradient as marginals.
+
+    Each factor graph is a mixture of forests of its factors, and log Z is at most the mixture of
+    theirs (Wainwright, Jaakkola and Willsky 2005). The best such bound is
+
+    .. math:: \max_\tau \langle \theta, \tau \rangle + \sum_f \rho_f H(\tau_f)
+              + \sum_v \Bigl(1 - \sum_{f \ni v} \rho_f\Bigr) H(\tau_v)
+
+    over beliefs that agree on single variables, where :math:`\rho_f` is the share of forests that
+    have the factor f; 1, and all is exact, on a forest. Factors may have any number of variables:
+    their forests are those of the factor graph, and factors whose variables another one has are
+    added to it before.
+
+    The forests depend on the topology and on `random_state` alone, not on scores; each prefers
+    factors that those before it have less often. Beliefs are found by messages that are damped,
+    the more the less they settle. They have settled when no belief of a factor and of a variable
+    differ by more than `tol`; then the gradient is exact to about as much. Where they have
+    not, log Z is the mean of that of the forests with the scores that the messages give them:
+    still a bound, which is not the best one.
+
+    Parameters
+    ----------
+    n_trees : int, default=32
+        The least number of forests; more are taken until each factor is in one of them.
+    max_iter : int, default=1000
+        The largest number of sweeps over all messages.
+    tol : float, default=1e-9
+        The largest difference between beliefs about the same variable.
+    random_state : int, default=0
+        Chooses among forests.
+
+    Examples
+    --------
+    >>> from crfkit.graphs.enumeration import Enumeration
+    >>> from crfkit.graphs.tables import factor_tables
+    >>> from crfkit.graphs.tree_reweighted import TreeReweighted
+    >>> agree = [[1.0, 0.0], [0.0, 1.0]]
+    >>> ring = factor_tables([2, 2, 2], [[0, 1], [1, 2], [2, 0], [0]], [agree] * 3 + [[0.0, 1.0]])
+    >>> for method in (Enumeration(), TreeReweighted()):
+    ...     print(method.sums(ring).log_partition.round(3))
+    [4.654]
+    [4.711]
+    """
+
+    bound: ClassVar[str] = UPPER
+    is_convex: ClassVar[bool] = True
+
+    def __init__(
+        self, n_trees: int = 32, max_iter: int = 1000, tol: float = 1e-9, random_state: int = 0
+    ) -> None:
+        self.n_trees = n_trees
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def sums(self, graph: FactorTables) -> Sums:
+        """Return the bound of log Z, and its gradient: the marginals and beliefs."""
+        check_whole("n_trees", self.n_trees, 1)
+        check_whole("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol)
+        check_whole("random_state", self.random_state)
+        plan = _plan(_Topology(graph), self.n_trees, self.random_state)
+        merged = plan.merging.merge(graph)
+        way = Schedule(False, 0.3, True, float(self.tol), self.max_iter)
+        sums, work = propagated(merged, plan.links, way)
+        unsettled = ~sums.converged & (sums.log_partition > -np.inf)
+        for s in np.flatnonzero(unsettled).tolist():
+            sums.log_partition[s] = _mean_of_forests(merged, plan, work, s)
+        return sums._replace(beliefs=plan.merging.split(sums.beliefs, len(graph.scores)))
+
+
+class _Topology:
+    """Which factors there are, without their scores; equal to others that have the same."""
+
+    def __init__(self, graph: FactorTables) -> None:
+        self.graph = graph
+        found = hashlib.sha1()
+        for array in (graph.sizes, graph.scope, graph.scope_ptr, graph.variable_ptr,
+                      graph.factor_ptr):  # fmt: skip
+            found.update(len(array).to_bytes(8, "little"))
+            found.update(array.tobytes())
+        self.key = found.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Topology) and self.key == other.key
+
+
+class _Plan(NamedTuple):
+    merging: Merging
+    links: Links
+    forests: list[BoolArray]
+    n_forests: IntArray
+
+
+def _mean_of_forests(graph: FactorTables, plan: _Plan, work: Messages, s: int) -> float:
+    """Return the mean of log Z of forests that add up to a graph as messages share it out."""
+    sizes, scopes, tables = tables_of(graph, s)
+    states = slice(*graph.state_ptr[graph.variable_ptr[s : s + 2]])
+    own = np.where(work.forbidden[states] > 0, -np.inf, work.finite[states])
+    singles = np.split(own, np.cumsum(sizes)[:-1])
+    factors = range(graph.factor_ptr[s], graph.factor_ptr[s + 1])
+    for f, scope in zip(factors, scopes, strict=True):
+        tables[f - factors[0]] = table = tables[f - factors[0]] / plan.links.weight[f]
+        for axis in range(len(scope)):
+            a = graph.scope_ptr[f] + axis
+            told = work.values[plan.links.message_ptr[a] : plan.links.message_ptr[a + 1]]
+            told = np.where(told > -np.inf, told, 0.0)  # the variable itself forbids the others
+            table -= told.reshape([-1, *[1] * (len(scope) - 1 - axis)])
+    total = 0.0
+    for forest in plan.forests[: plan.n_forests[s]]:
+        chosen = np.flatnonzero(forest[factors.start : factors.stop])
+        tree = factor_tables(
+            sizes, [*([v] for v in range(len(sizes))), *(scopes[f] for f in chosen)],
+            [*singles, *(tables[f] for f in chosen)],
+        )  # fmt: skip
+        total += float(BeliefPropagation().sums(tree).log_partition[0])
+    return total / float(plan.n_forests[s])
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(topology: _Topology, n_trees: int, seed: int) -> _Plan:
+    """Return what depends on the topology alone."""
+    merging = Merging(topology.graph)
+    empty = topology.graph._replace(scores=frozen(np.zeros(topology.graph.score_ptr[-1])))
+    graph = merging.merge(empty)
+    topology.graph = empty  # scores are not kept
+    forests, count = spanning_forests(graph, n_trees, seed)
+    n_factors = len(graph.scope_ptr) - 1
+    taken = np.zeros(n_factors)
+    owner = np.repeat(np.arange(len(graph.factor_ptr) - 1), np.diff(graph.factor_ptr))
+    for t, forest in enumerate(forests):
+        taken += forest & (t < count[owner])
+    return _Plan(merging, links_of(graph, taken / count[owner]), forests, count)
+
+
+def spanning_forests(
+    graph: FactorTables, least: int, seed: int
+) -> tuple[list[BoolArray], IntArray]:
+    """Return forests of factors, that together have each factor, and how many each graph has.
+
+    A forest prefers factors that those before have less often, else it goes by chance.
+    """
+    n_factors, count = len(graph.scope_ptr) - 1, len(graph.factor_ptr) - 1
+    owner = np.repeat(np.arange(count), np.diff(graph.factor_ptr))
+    local = np.arange(n_factors) - graph.factor_ptr[owner]
+    taken, parent = np.zeros(n_factors, np.int64), np.empty(len(graph.sizes), np.int64)
+    forests, n_forests = list[BoolArray](), np.zeros(count, np.int64)
+    going = np.ones(count, bool)
+    while going.any():
+        forest = np.empty(n_factors, np.bool_)
+        chance = _mixed(local, seed, len(forests))
+        grow_forests(graph, frozen(np.lexsort((chance, taken))), parent, forest)
+        taken += forest & going[owner]
+        forests.append(forest)
+        n_forests[going] += 1
+        uncovered = np.zeros(count, bool)
+        uncovered[owner[taken == 0]] = True
+        going &= uncovered | (n_forests < least)
+    return forests, n_forests
+
+
+def _mixed(numbers: IntArray, seed: int, turn: int) -> NDArray[np.uint64]:
+    """Return numbers that look random, by those given (SplitMix64: Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        x = numbers.astype(np.uint64) + np.uint64((seed * 1_000_003 + turn) % 2**32 << 32)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return x ^ (x >> np.uint64(31))
