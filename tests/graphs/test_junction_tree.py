@@ -1,0 +1,140 @@
+"""Junction trees, against enumeration and the structures of the house."""
+
+import numpy as np
+import pytest
+
+from crfkit._types import Counts
+from crfkit.data import Forest
+from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.junction_tree import JunctionTree
+from crfkit.graphs.methods import BudgetError
+from crfkit.graphs.tables import factor_tables
+from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
+
+
+def random_factors(seed):
+    """Variables of 1 to 4 states, factors of 0 to 4; zeros, scores of 1e4, loose parts."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(0, 9))
+    sizes = rng.integers(1, 5 if count < 7 else 4, count).tolist()
+    scopes, tables = [], []
+    for _ in range(rng.integers(0, 9)):
+        scope = rng.permutation(count)[: rng.integers(0, min(count, 4) + 1)].tolist()
+        table = rng.normal(size=[sizes[v] for v in scope]) * [1.0, 30.0, 1e4][seed % 3]
+        table = np.where(rng.random(table.shape) < [0.0, 0.2, 0.1][seed // 3 % 3], -np.inf, table)
+        scopes.append(scope)
+        tables.append(table)
+    return factor_tables(sizes, scopes, tables)
+
+
+def side_by_side(graphs):
+    """Several factor graphs in one record."""
+
+    def shifted(name, step):
+        parts, at = [[0]], 0
+        for graph in graphs:
+            parts.append(getattr(graph, name)[1:] + at)
+            at += step(graph)
+        return np.concatenate(parts)
+
+    first = np.cumsum([0, *(len(graph.sizes) for graph in graphs)])
+    joined = FactorTables(
+        sizes=np.concatenate([graph.sizes for graph in graphs]),
+        state_ptr=shifted("state_ptr", lambda graph: graph.state_ptr[-1]),
+        scope=np.concatenate([g.scope + at for g, at in zip(graphs, first[:-1], strict=True)]),
+        scope_ptr=shifted("scope_ptr", lambda graph: len(graph.scope)),
+        scores=np.concatenate([graph.scores for graph in graphs]),
+        score_ptr=shifted("score_ptr", lambda graph: len(graph.scores)),
+        variable_ptr=first,
+        factor_ptr=np.cumsum([0, *(graph.factor_ptr[-1] for graph in graphs)]),
+    )
+    for array in joined:
+        array.setflags(write=False)
+    return joined
+
+
+BATCH = side_by_side([random_factors(seed) for seed in range(180)])
+
+
+def test_sums_are_those_of_enumeration():
+    sums, expected = JunctionTree().sums(BATCH), Enumeration().sums(BATCH)
+    np.testing.assert_allclose(sums.log_partition, expected.log_partition, rtol=1e-13, atol=1e-13)
+    assert np.isneginf(expected.log_partition).any() and sums.exact.all()
+    np.testing.assert_allclose(sums.marginals, expected.marginals, atol=2e-11)
+    np.testing.assert_allclose(sums.beliefs, expected.beliefs, atol=2e-11)
+
+
+def test_maxima_are_those_of_enumeration():
+    maximum, expected = JunctionTree().maximum(BATCH), Enumeration().maximum(BATCH)
+    np.testing.assert_allclose(maximum.score, expected.score, rtol=1e-12)
+    assert maximum.exact.all()
+
+
+def test_each_graph_of_a_batch_is_as_if_alone():
+    sums, maximum = JunctionTree().sums(BATCH), JunctionTree().maximum(BATCH)
+    for s in (3, 44, 100):
+        graph = random_factors(s)
+        states = slice(*BATCH.state_ptr[BATCH.variable_ptr[s : s + 2]])
+        assert (JunctionTree().sums(graph).marginals == sums.marginals[states]).all()
+        values = maximum.values[BATCH.variable_ptr[s] : BATCH.variable_ptr[s + 1]]
+        assert (JunctionTree().maximum(graph).values == values).all()
+
+
+def test_a_chain_and_a_tree_are_the_structures_of_the_house():
+    rng = np.random.default_rng(1)
+    parent = np.array([-1, 0, 0, 1, 1, 2, 5, 5, 5, 8])
+    unary, pair = rng.normal(size=(10, 3)), rng.normal(size=(3, 3))
+    pair[1, 2] = -np.inf
+    offsets = np.array([0, 10])
+    chain = ChainPotentials.of(unary, pair[None], offsets)
+    forest = TreePotentials(*chain, *Forest(parent, offsets).arrays)
+    cases = [
+        (Chain(), chain, [(t, t + 1) for t in range(9)]),
+        (Tree(), forest, [(int(p), c) for c, p in enumerate(parent) if p >= 0]),
+    ]
+    for structure, scores, edges in cases:
+        out = Counts(np.zeros_like(unary), np.zeros((1, 3, 3)))
+        log_z = structure.log_partition(scores, np.ones(1), out)
+        scopes = [*([t] for t in range(10)), *edges]
+        sums = JunctionTree().sums(factor_tables([3] * 10, scopes, [*unary, *[pair] * len(edges)]))
+        np.testing.assert_allclose(sums.log_partition, log_z, rtol=1e-13)
+        np.testing.assert_allclose(sums.marginals, out.unary.ravel(), atol=1e-13)
+        beliefs = sums.beliefs[30:].reshape(-1, 3, 3).sum(axis=0)
+        np.testing.assert_allclose(beliefs, out.pair[0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "scale"), [(100_000, 1.0), (1_000, 1e3)])
+def test_a_chain_of_100_000_nodes(n, scale):
+    rng = np.random.default_rng(0)
+    unary, pair = scale * rng.normal(size=(n, 2)), scale * rng.normal(size=(2, 2))
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).tolist()
+    graph = factor_tables([2] * n, [*([t] for t in range(n)), *edges], [*unary, *[pair] * (n - 1)])
+    scores = ChainPotentials.of(unary, pair[None], np.array([0, n]))
+    out = Counts(np.zeros_like(unary), np.zeros_like(scores.pair))
+    log_z = Chain().log_partition(scores, np.ones(1), out)
+    sums = JunctionTree().sums(graph)
+    np.testing.assert_allclose(sums.log_partition, log_z, rtol=1e-13)
+    np.testing.assert_allclose(sums.marginals, out.unary.ravel(), atol=1e-9)
+    assert JunctionTree().maximum(graph).score == pytest.approx(Chain().argmax(scores)[1][0])
+
+
+def grid(n):
+    """The edges of a grid of n x n variables."""
+    place = np.arange(n * n).reshape(n, n)
+    return [*zip(place[:, :-1].flat, place[:, 1:].flat, strict=True),
+            *zip(place[:-1].flat, place[1:].flat, strict=True)]  # fmt: skip
+
+
+def test_a_table_over_the_budget_is_an_error_that_names_other_methods():
+    edges = grid(7)
+    graph = factor_tables([2] * 49, edges, [np.eye(2)] * len(edges))
+    JunctionTree(1 << 9).sums(graph)
+    with pytest.raises(BudgetError, match=r"table .* has 2\^9.0 entries, and the .* 2\^8.0.*trw"):
+        JunctionTree(1 << 8).sums(graph)
+    with pytest.raises(BudgetError, match='"expansion", "mplp", "milp"'):
+        JunctionTree(1 << 8).maximum(graph)
+    edges = grid(110)
+    graph = factor_tables([2] * 110**2, edges, [np.eye(2)] * len(edges))
+    with pytest.raises(BudgetError, match=r"2\^10\d.* or more entries"):
+        JunctionTree().sums(graph)
