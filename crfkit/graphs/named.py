@@ -5,13 +5,19 @@ from __future__ import annotations
 from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.integer_program import IntegerProgram
+from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import MaxMethod, SumMethod
 from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.mplp import MPLP
 from crfkit.graphs.tree_reweighted import TreeReweighted
 
-SUMS: dict[str, type[SumMethod]] = {"bp": BeliefPropagation, "trw": TreeReweighted}
+SUMS: dict[str, type[SumMethod]] = {
+    "exact": JunctionTree,
+    "bp": BeliefPropagation,
+    "trw": TreeReweighted,
+}
 MAXIMA: dict[str, type[MaxMethod]] = {
+    "exact": JunctionTree,
     "cut": MinimumCut,
     "expansion": ExpansionMoves,
     "mplp": MPLP,

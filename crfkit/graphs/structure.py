@@ -8,7 +8,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import MaxMethod, SumMethod, Sums
 from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
 from crfkit.kernels.graph.tables import add_beliefs
@@ -79,8 +79,8 @@ class GraphStructure(Structure[GraphPotentials]):
         search: MaxMethod | None = None,
         directed: bool = False,
     ) -> None:
-        self.inference = Enumeration() if inference is None else inference
-        self.search = Enumeration() if search is None else search
+        self.inference = JunctionTree() if inference is None else inference
+        self.search = JunctionTree() if search is None else search
         self.directed = directed
 
     def answers(self, potentials: GraphPotentials) -> Sums:

@@ -8,8 +8,7 @@ from crfkit.data import Forest
 from crfkit.graphs.enumeration import Enumeration
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
-from crfkit.graphs.tables import factor_tables
-from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.graphs.tables import factor_tables, side_by_side
 from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
 
 
@@ -26,32 +25,6 @@ def random_factors(seed):
         scopes.append(scope)
         tables.append(table)
     return factor_tables(sizes, scopes, tables)
-
-
-def side_by_side(graphs):
-    """Several factor graphs in one record."""
-
-    def shifted(name, step):
-        parts, at = [[0]], 0
-        for graph in graphs:
-            parts.append(getattr(graph, name)[1:] + at)
-            at += step(graph)
-        return np.concatenate(parts)
-
-    first = np.cumsum([0, *(len(graph.sizes) for graph in graphs)])
-    joined = FactorTables(
-        sizes=np.concatenate([graph.sizes for graph in graphs]),
-        state_ptr=shifted("state_ptr", lambda graph: graph.state_ptr[-1]),
-        scope=np.concatenate([g.scope + at for g, at in zip(graphs, first[:-1], strict=True)]),
-        scope_ptr=shifted("scope_ptr", lambda graph: len(graph.scope)),
-        scores=np.concatenate([graph.scores for graph in graphs]),
-        score_ptr=shifted("score_ptr", lambda graph: len(graph.scores)),
-        variable_ptr=first,
-        factor_ptr=np.cumsum([0, *(graph.factor_ptr[-1] for graph in graphs)]),
-    )
-    for array in joined:
-        array.setflags(write=False)
-    return joined
 
 
 BATCH = side_by_side([random_factors(seed) for seed in range(180)])
