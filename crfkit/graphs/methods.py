@@ -62,7 +62,13 @@ class SumMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class MaxMethod(BaseEstimator, ABC):  # type: ignore[misc]
-    """A way to find the values of the largest score; options are parameters, as of estimators."""
+    """A way to find the values of the largest score; options are parameters, as of estimators.
+
+    `same_labels` says that the states of all variables are to be the same labels, those that one
+    may not have included.
+    """
+
+    same_labels: ClassVar[bool] = False
 
     @abstractmethod
     def maximum(self, graph: FactorTables) -> Maximum:

@@ -7,7 +7,6 @@ import numpy as np
 from crfkit._types import ByteArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import Maximum, MaxMethod
-from crfkit.graphs.tables import starts
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.decode import Labelings, maximize_graphs
 from crfkit.kernels.graph.reweighted import EARLIER, LATER, Messages
@@ -75,7 +74,7 @@ def _messages(graph: FactorTables) -> Messages:
     factor = np.repeat(np.arange(len(arity)), arity)
     wide = np.flatnonzero(arity[factor] > 1)
     entries = wide[np.argsort(graph.scope[wide], kind="stable")]
-    sent_ptr = starts(graph.sizes[graph.scope])
+    sent_ptr = _starts(graph.sizes[graph.scope])
     single = np.zeros(int(graph.state_ptr[-1]))
     sum_singles(graph, single)
     most = int(graph.sizes.max(initial=1))
@@ -86,11 +85,16 @@ def _messages(graph: FactorTables) -> Messages:
         factor=frozen(factor),
         order=frozen(_order(graph, factor)),
         entries=frozen(entries),
-        entry_ptr=starts(np.bincount(graph.scope[wide], minlength=len(graph.sizes))),
+        entry_ptr=_starts(np.bincount(graph.scope[wide], minlength=len(graph.sizes))),
         belief=np.zeros(most),
         broken=np.zeros(most, np.int64),
         digits=np.zeros(int(arity.max(initial=1)), np.int64),
     )
+
+
+def _starts(lengths: IntArray) -> IntArray:
+    """Return where parts of some lengths start, and the end."""
+    return frozen(np.append(0, np.cumsum(lengths)))
 
 
 def _order(graph: FactorTables, factor: IntArray) -> ByteArray:

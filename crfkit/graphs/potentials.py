@@ -80,10 +80,13 @@ class GraphTables(NamedTuple):
     node: IntArray  # (L,) the node of each live label
 
 
-def graph_tables(potentials: GraphPotentials) -> GraphTables:
-    """Return the factor graphs of potentials, all of whose nodes have a live label."""
+def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> GraphTables:
+    """Return the factor graphs of potentials, all of whose nodes have a live label.
+
+    With `all_labels`, labels that are not live are states of score ``-inf``.
+    """
     rows, offsets, edge_offsets = potentials.rows, potentials.offsets, potentials.edge_offsets
-    node, label = np.nonzero(potentials.unary > -np.inf)
+    node, label = np.nonzero(all_labels | (potentials.unary > -np.inf))
     sizes = np.bincount(node, minlength=len(potentials.unary))
     ptr = _starts(sizes)
     nodes, edges = np.arange(len(sizes)), np.arange(len(rows.source))

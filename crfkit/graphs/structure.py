@@ -90,7 +90,7 @@ class GraphStructure(Structure[GraphPotentials]):
         """
         return self._sums(potentials)[1]
 
-    def _tables(self, potentials: GraphPotentials) -> GraphTables:
+    def _tables(self, potentials: GraphPotentials, all_labels: bool = False) -> GraphTables:
         """Return the factor graphs; NoLabelingError if a node of one has no label."""
         dead = np.flatnonzero(potentials.unary.max(axis=1, initial=-np.inf) == -np.inf)
         if len(dead):
@@ -98,7 +98,7 @@ class GraphStructure(Structure[GraphPotentials]):
                 np.searchsorted(potentials.offsets, dead, side="right") - 1, return_index=True
             )
             _raise_dead(potentials, graphs, int(dead[at[0]] - potentials.offsets[graphs[0]]))
-        return graph_tables(potentials)
+        return graph_tables(potentials, all_labels)
 
     def _sums(self, potentials: GraphPotentials) -> tuple[GraphTables, Sums]:
         tables = self._tables(potentials)
@@ -119,7 +119,7 @@ class GraphStructure(Structure[GraphPotentials]):
 
     def argmax(self, potentials: GraphPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best labeling that is found, (N,), and scores (S,)."""
-        tables = self._tables(potentials)
+        tables = self._tables(potentials, self.search.same_labels)
         found = self.search.maximum(tables.graph)
         missing = found.score == -np.inf
         _raise_dead(potentials, np.flatnonzero(missing & (found.bound == -np.inf)), -1)

@@ -9,6 +9,8 @@ from crfkit.graphs.integer_program import IntegerProgram
 from crfkit.graphs.methods import BudgetError
 from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.mplp import MPLP
+from crfkit.graphs.potentials import GraphPotentials
+from crfkit.graphs.structure import GraphStructure
 from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
 
 inf = np.inf
@@ -156,6 +158,22 @@ def test_extremes(method):
     np.testing.assert_array_equal(found.score, [1e4, 0.0, 2.0, 0.0, -inf])
     assert found.exact.all()
     assert method.maximum(side_by_side([])).score.shape == (0,)
+
+
+def test_expansion_of_nodes_that_may_not_have_all_labels():
+    rng = np.random.default_rng(5)
+    unary = np.where(rng.random((12, 4)) < 0.3, -inf, rng.normal(size=(12, 4)))
+    unary[:, 3] = np.maximum(unary[:, 3], -2.0)
+    source, target = rng.permutation(12)[:10], rng.permutation(12)[:10]
+    source, target = source[source != target], target[source != target]
+    potentials = GraphPotentials(
+        unary, np.eye(4)[None], np.zeros(1, np.uint32), np.array([0, 12]), 0, source, target,
+        np.array([0, len(source)]),
+    )  # fmt: skip
+    labels, score = GraphStructure(search=ExpansionMoves(bound=MPLP())).argmax(potentials)
+    expected, best = GraphStructure(search=MPLP()).argmax(potentials)
+    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_allclose(score, best)
 
 
 def test_what_a_cut_does_not_take_is_named():

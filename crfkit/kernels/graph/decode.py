@@ -23,6 +23,10 @@ MOST_SWEEPS, MOST_IDLE = 20, 5
 ROUNDING = 1e-10
 
 
+# A value that no other is known to be better than, and one that may not be the best any more.
+SETTLED, OPEN = 1, 2
+
+
 class Labelings(NamedTuple):
     """The best labelings so far, and one that is tried."""
 
@@ -31,7 +35,7 @@ class Labelings(NamedTuple):
     bound: FloatArray  # (S,) no labeling has a larger score
     n_iter: IntArray  # (S,)
     trial: IntArray  # (V,) workspace
-    known: ByteArray  # (V,) workspace: whether a variable of it has a value
+    known: ByteArray  # (V,) workspace: whether a variable has a value, `SETTLED` or `OPEN`
 
 
 @part
@@ -118,7 +122,34 @@ def _choose(graph: FactorTables, messages: Messages, v: int, found: Labelings, s
         if fewer < 0 or (fewer == 0 and messages.belief[k] > messages.belief[best]):
             best = k
     found.trial[v] = best
-    found.known[v] = 1
+    found.known[v] = OPEN
+
+
+@part
+def _improve(
+    graph: FactorTables, messages: Messages, found: Labelings, first: int, last: int
+) -> bool:
+    """Change single variables for the better; whether there were any."""
+    changed = False
+    for v in range(first, last):
+        if found.known[v] == OPEN:
+            before = found.trial[v]
+            _choose(graph, messages, v, found, before)
+            found.known[v] = SETTLED
+            if found.trial[v] != before:
+                changed = True
+                _open_neighbors(graph, messages, found, v)
+    return changed
+
+
+@part
+def _open_neighbors(graph: FactorTables, messages: Messages, found: Labelings, v: int) -> None:
+    """Have the variables looked at again that share a factor with one that has changed."""
+    for e in range(messages.entry_ptr[v], messages.entry_ptr[v + 1]):
+        f = messages.factor[messages.entries[e]]
+        for a in range(graph.scope_ptr[f], graph.scope_ptr[f + 1]):
+            if graph.scope[a] != v:
+                found.known[graph.scope[a]] = OPEN
 
 
 @kernel
@@ -129,14 +160,9 @@ def decode(graph: FactorTables, s: int, messages: Messages, found: Labelings, ba
         found.known[v] = 0
     for n in range(last - first):
         _choose(graph, messages, last - 1 - n if back else first + n, found, 0)
-    for _ in range(MOST_SWEEPS):
-        changed = False
-        for v in range(first, last):
-            before = found.trial[v]
-            _choose(graph, messages, v, found, before)
-            changed = changed or found.trial[v] != before
-        if not changed:
-            break
+    sweeps = 0
+    while sweeps < MOST_SWEEPS and _improve(graph, messages, found, first, last):
+        sweeps += 1
     score = score_of(graph, s, found.trial)
     if score > found.score[s]:
         found.score[s] = score
@@ -161,9 +187,9 @@ def maximize_graphs(
             decode(graph, s, messages, found, False)
             score, before = found.score[s], found.bound[s]
             found.bound[s] = max(score, min(before, dual_bound(graph, s, messages)))
-            rounding = ROUNDING * (1.0 + abs(score))
+            rounding = ROUNDING * (1.0 + abs(found.bound[s]))
             gap = found.bound[s] - score + rounding
-            if not gap > 2.0 * rounding:
+            if found.bound[s] == score or gap <= 2.0 * rounding:
                 break
             fallen = before - found.bound[s]
             idle = 0 if fallen > tol * (1.0 + abs(found.bound[s])) else idle + 1
