@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, Self
 
@@ -45,6 +45,8 @@ UNLABELED = Unlabeled()
 
 # Arrays of more labels are read without an object for each, so many at a time.
 MANY = 1 << 20
+TOGETHER = 1 << 12  # sequences of strings that are read at once
+ReadStrings = Callable[[list[list[Any]], int], CodeArray | None]
 
 
 def object_array(items: Iterable[Any]) -> ObjectArray:
@@ -98,13 +100,44 @@ class LabelStream:
 
     Where labels may be known in part (`partial`), a code of -1 or below stands for one of
     `options`, the first at -1: `UNLABELED`, or a frozenset of labels, of which one is right.
+
+    Where `y` is a list of lists, `read_strings` may give the codes of so many labels of some
+    sequences, and go on with those of the next ones; or None, if not all are strings.
     """
 
-    def __init__(self, y: Iterable[Iterable[Label]], *, partial: bool = False) -> None:
+    def __init__(
+        self, y: Iterable[Iterable[Label]], *, partial: bool = False,
+        read_strings: ReadStrings | None = None,
+    ) -> None:  # fmt: skip
+        self.codes: CodeArray
+        self.offsets: IntArray
         self.index: dict[Label, int] = {}
         self.options: list[Any] = []
         self._partial = partial
         self._codes: dict[Any, int] = {}  # of all that stands in y
+        if read_strings is None or not self._read_at_once(y, read_strings):
+            self._read(y)
+
+    def _read_at_once(self, y: Any, read_strings: ReadStrings) -> bool:
+        """Read lists of strings, many at a time; return whether that is what they are."""
+        if y.__class__ is not list or not set(map(type, y)) <= {list}:
+            return False
+        lengths, parts = np.fromiter(map(len, y), np.int64, len(y)), [np.zeros(0, np.int32)]
+        for begin in range(0, len(y), TOGETHER):
+            some = slice(begin, begin + TOGETHER)
+            codes = read_strings(y[some], int(lengths[some].sum()))
+            if codes is None:
+                return False
+            parts.append(codes)
+        self.codes, self.offsets = np.concatenate(parts), np.cumsum([0, *lengths])
+        first = np.zeros(int(self.codes.max(initial=-1)) + 1, np.int64)
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+        sequences = np.searchsorted(self.offsets, first, side="right") - 1
+        for s, t in zip(sequences, first - self.offsets[sequences], strict=True):
+            self.index[plain_label(y[s][t])] = len(self.index)
+        return True
+
+    def _read(self, y: Iterable[Iterable[Label]]) -> None:
         codes = array("i")
         offsets = [0]
         for s, labels in enumerate(iterate_sequences(y, "y")):
@@ -114,8 +147,8 @@ class LabelStream:
             else:
                 codes.extend(self._encode(s, labels))
             offsets.append(len(codes))
-        self.codes: CodeArray = np.array(codes, dtype=np.int32)
-        self.offsets: IntArray = np.array(offsets, dtype=np.int64)
+        self.codes = np.array(codes, dtype=np.int32)
+        self.offsets = np.array(offsets, dtype=np.int64)
 
     def _encode(self, s: int, labels: Iterable[Label]) -> list[int]:
         values: Any = labels if labels.__class__ is list else label_list(s, labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
-from crfkit._types import BoolArray, IntArray
+from crfkit._types import BoolArray, CodeArray, IntArray
 from crfkit.features.letters import NONE, SHAPES, Endings, Letters, Spelling, repeated_suffixes
-from crfkit.features.word_table import Lines, WordTable
+from crfkit.features.word_table import Lines
 
 UNKNOWN = "<unknown>"  # stands for all symbols that are not known, the last of each column
 CLASS = "<unknown "  # what the other classes of unknown symbols begin with
@@ -74,17 +74,24 @@ class ClassFinder:
         shape = self._shapes[cases, spelling.shape]
         return WordClasses(np.where((suffix >= 0) | (shape < 0), end, shape), end, shape)
 
-    def symbols(self, text: str, table: WordTable, n_known: int, is_first: BoolArray) -> IntArray:
-        """Return what words, the W lines of a text, are read as that are not in a table.
+    def tree(self, words: Sequence[str]) -> SuffixTree:
+        """Return how words (W,) and the classes are related."""
+        spelling, lower = Letters.of(words).spelling(), Letters.of(words, in_lower_case=True)
+        return SuffixTree(*self.find(spelling, lower), self.parents())
 
-        The numbers of symbols: the first ones are known, the others are the classes. `is_first`
-        tells which words begin a sequence, (W,).
+    def symbols(
+        self, text: str, find: Callable[[Lines], CodeArray], n_known: int, is_first: BoolArray
+    ) -> IntArray:
+        """Return what words, the W lines of a text, are read as that are not known.
+
+        The numbers of symbols, as `find` returns them, -1 for none: the first ones are known, the
+        others are the classes. `is_first` tells which words begin a sequence, (W,).
         """
         spelling, small = Letters.of_text(text).spelling(), text.lower()
         found = n_known + self.find(spelling, Letters.of_text(small)).leaf
         lines = Lines.of_text(small, len(found))
         if lines is not None:
-            other = np.where(is_first | spelling.upper, table.find(lines), NONE)
+            other = np.where(is_first | spelling.upper, find(lines), NONE)
             found = np.where(other >= 0, other, found)
         return found
 
@@ -165,9 +172,7 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
 
     def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
         """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""
-        finder = self.finder(classes)
-        spelling, lower = Letters.of(words).spelling(), Letters.of(words, in_lower_case=True)
-        return SuffixTree(*finder.find(spelling, lower), finder.parents())
+        return self.finder(classes).tree(words)
 
     def finder(self, classes: Sequence[str]) -> ClassFinder:
         """Return what finds the classes of words, of which `UNKNOWN` is the last."""

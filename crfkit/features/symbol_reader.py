@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, count, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -64,9 +64,15 @@ class GrowingNumbers:
         """Return the symbols in the order of their numbers."""
         return list(self._others) if self._words is None else self._words.words()
 
+    @property
     def words(self) -> WordTable | None:
-        """Return the table of words; None where there are other symbols."""
+        """The table of symbols that are all words; it must not grow any more."""
         return self._words
+
+    @property
+    def are_words(self) -> bool:
+        """Whether all symbols are strings."""
+        return self._words is not None
 
     def of(self, parts: Parts, is_first: BoolArray) -> CodeArray:
         """Return the numbers of symbols, (N,), some in each part; TypeError if one is none."""
@@ -89,7 +95,7 @@ def _numbered(symbols: Iterable[Symbol]) -> dict[Symbol, int]:
     return dict(zip(symbols, count()))
 
 
-class FrozenNumbers(dict[Any, int]):
+class FrozenNumbers:
     """Numbers of the symbols of a column, from `start` on; a new one has that of its class.
 
     Of the symbols, the first ones are known, and all others classes of those that are not; the last
@@ -97,11 +103,26 @@ class FrozenNumbers(dict[Any, int]):
     """
 
     def __init__(
-        self, symbols: list[Symbol], start: int, n_known: int, suffixes: SuffixClasses | None
+        self,
+        symbols: list[Symbol],
+        start: int,
+        n_known: int,
+        suffixes: SuffixClasses | None,
+        find_classes: Callable[[], ClassFinder] | None,
     ) -> None:
-        super().__init__(zip(symbols, count(start)))
         self._symbols, self._start, self._n_known = symbols, start, n_known
-        self._suffixes, self._others, self._left = suffixes, frozenset(symbols), KEPT_UNKNOWN
+        self._suffixes, self._find_classes = suffixes, find_classes
+
+    def take(self, growing: GrowingNumbers) -> CodeArray:
+        """Return the numbers of the symbols of another column, (W,), and keep its table."""
+        words = growing.words
+        lines = None if words is None else words.lines()
+        table = None if words is None else _Table.of(self._symbols, words)
+        if lines is None or table is None:
+            values = growing.symbols()
+            return self.of([values], np.zeros(len(values), bool))
+        self.__dict__["_table"] = table
+        return self._numbers(table, lines, np.zeros(len(lines.ends), bool))
 
     def of(self, parts: Parts, is_first: BoolArray) -> CodeArray:
         """Return the numbers of symbols, (N,), some in each part; TypeError if one is none.
@@ -113,13 +134,63 @@ class FrozenNumbers(dict[Any, int]):
             lines = Lines.of(parts, size)
             if lines is not None:
                 return self._numbers(self._table, lines, is_first)
-        values = list(chain.from_iterable(parts))
-        found = np.fromiter(map(self.__getitem__, values), np.int32, size)
+        values, numbers = list(chain.from_iterable(parts)), self._each
+        found = np.fromiter(map(numbers.__getitem__, values), np.int32, size)
         unknown = found >= self._start + self._n_known
         for t in np.flatnonzero(unknown & is_first).tolist():
-            if values[t] not in self._others:
-                found[t] = self[self._read_as(plain_symbol(values[t]), True)]
+            found[t] = numbers.first(values[t], int(found[t]))
         return found
+
+    @cached_property
+    def _each(self) -> NumberedSymbols:
+        """The numbers of symbols one by one."""
+        return NumberedSymbols(self._symbols, self._start, self._suffixes)
+
+    @cached_property
+    def _table(self) -> _Table | None:
+        """The symbols as words; None where there are others."""
+        return _Table.of(self._symbols, WordTable())
+
+    def _numbers(self, table: _Table, lines: Lines, is_first: BoolArray) -> CodeArray:
+        """Return the numbers of words, (N,)."""
+        found = table.find(lines)
+        unknown = np.flatnonzero(found < 0)
+        if self._find_classes is None:
+            found[unknown] = len(self._symbols) - 1
+        elif len(unknown):
+            text, classes = lines.string(unknown), self._find_classes()
+            found[unknown] = classes.symbols(text, table.find, self._n_known, is_first[unknown])
+        return found + np.int32(self._start)
+
+
+class _Table(NamedTuple):
+    """A table of words, and what each of them is in a column of symbols, -1 for nothing."""
+
+    words: WordTable
+    symbols: CodeArray  # (W + 1,), the last one of what is no word
+
+    @classmethod
+    def of(cls, symbols: list[Symbol], words: WordTable) -> Self | None:
+        """Return a table that has symbols, and maybe more; None where they are no words."""
+        lines = Lines.of([symbols], len(symbols))
+        if lines is None:
+            return None
+        numbers = words.number(lines)
+        found = np.full(len(words) + 1, -1, np.int32)
+        found[numbers] = np.arange(len(symbols))
+        return cls(words, found)
+
+    def find(self, lines: Lines) -> CodeArray:
+        """Return the symbols that words are, (N,), -1 for others."""
+        return self.symbols[self.words.find(lines)]
+
+
+class NumberedSymbols(dict[Any, int]):
+    """The numbers of symbols, and of unknown ones, of which some are remembered."""
+
+    def __init__(self, symbols: list[Symbol], start: int, suffixes: SuffixClasses | None) -> None:
+        super().__init__(zip(symbols, count(start)))
+        self._suffixes, self._others, self._left = suffixes, frozenset(symbols), KEPT_UNKNOWN
 
     def __missing__(self, value: Any) -> int:
         symbol = plain_symbol(value)
@@ -131,33 +202,14 @@ class FrozenNumbers(dict[Any, int]):
             self[symbol] = number
         return number
 
+    def first(self, value: Any, number: int) -> int:
+        """Return the number of a symbol that begins a sequence, given that of it elsewhere."""
+        return number if value in self._others else self[self._read_as(plain_symbol(value), True)]
+
     def _read_as(self, symbol: Symbol, is_first: bool = False) -> Symbol:
         if self._suffixes is None:
             return UNKNOWN
         return self._suffixes.find(symbol, self._others, is_first)
-
-    @cached_property
-    def _table(self) -> WordTable | None:
-        """The symbols as words; None where there are others."""
-        return WordTable.of(self._symbols)
-
-    @cached_property
-    def _classes(self) -> ClassFinder | None:
-        """What finds the classes of words that are not known."""
-        if self._suffixes is None:
-            return None
-        return self._suffixes.finder(self._symbols[self._n_known :])
-
-    def _numbers(self, table: WordTable, lines: Lines, is_first: BoolArray) -> CodeArray:
-        """Return the numbers of words, (N,)."""
-        found = table.find(lines)
-        unknown = np.flatnonzero(found < 0)
-        if self._classes is None:
-            found[unknown] = len(self._symbols) - 1
-        elif len(unknown):
-            text = lines.string(unknown)
-            found[unknown] = self._classes.symbols(text, table, self._n_known, is_first[unknown])
-        return found + np.int32(self._start)
 
 
 class SymbolRows(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, compress, pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, SuffixClasses, SuffixTree
+from crfkit.features.suffixes import CLASS, UNKNOWN, ClassFinder, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -45,6 +46,7 @@ class SymbolNames(LazyNames):
     """
 
     _tree: tuple[Any, SuffixTree] | None = None
+    _finder: tuple[Any, ClassFinder] | None = None
 
     def __init__(self, columns: list[str], symbols: list[list[Symbol]], n_known: list[int]) -> None:
         self.columns, self.symbols, self.n_known = columns, symbols, n_known
@@ -73,9 +75,16 @@ class SymbolNames(LazyNames):
         """Return the classes of the words of a column; the last ones are remembered."""
         key = column, suffixes.max_length
         if self._tree is None or self._tree[0] != key:
-            classes = self.symbols[column][self.n_known[column] :]
-            self._tree = key, suffixes.tree(self.known(column), classes)
+            self._tree = key, self.class_finder(column, suffixes).tree(self.known(column))
         return self._tree[1]
+
+    def class_finder(self, column: int, suffixes: SuffixClasses) -> ClassFinder:
+        """Return what finds the classes of words of a column; the last one is remembered."""
+        key = column, suffixes.max_length
+        if self._finder is None or self._finder[0] != key:
+            classes = self.symbols[column][self.n_known[column] :]
+            self._finder = key, suffixes.finder(classes)
+        return self._finder[1]
 
     def leads(self) -> Iterator[str]:
         """Yield what the names of each column begin with."""
@@ -112,22 +121,40 @@ def is_unknown(symbol: Symbol) -> bool:
     return isinstance(symbol, str) and (symbol == UNKNOWN or symbol.startswith(CLASS))
 
 
-def _new_symbols(
-    symbols: list[Symbol], counts: IntArray, least: int, known: list[Symbol]
-) -> list[Symbol]:
-    """Return sorted symbols that occur often enough; ValueError if two are written alike."""
-    old = set(known)
-    often = (counts >= least).tolist()
-    kept = [symbol for symbol in compress(symbols, often) if symbol not in old]
-    strings = {symbol for symbol in (*kept, *old) if isinstance(symbol, str)}
-    twins = [symbol for symbol in (*kept, *old) if str(symbol) in strings]
+def _words(
+    symbols: list[Symbol], counts: IntArray, are_words: bool
+) -> tuple[list[Symbol], IntArray]:
+    """Return symbols, with their counts, without those that stand for what is not known."""
+    if are_words and UNKNOWN[:-1] not in "".join(symbols):
+        return symbols, counts
+    is_word = np.array([not is_unknown(symbol) for symbol in symbols], bool)
+    return list(compress(symbols, is_word.tolist())), counts[is_word]
+
+
+def _new_symbols(symbols: list[Symbol], are_words: bool, known: list[Symbol]) -> list[Symbol]:
+    """Return symbols that are not known, sorted; ValueError if two are written alike."""
+    if len(known) > 1:
+        old = set(known)
+        symbols = [symbol for symbol in symbols if symbol not in old]
+    if not are_words:
+        _check_types([*symbols, *known])
+        return [s for s in sorted_labels(symbols).tolist() if not is_unknown(s)]
+    symbols = sorted(symbols)
+    begin, end = (bisect_left(symbols, lead) for lead in (UNKNOWN[:-1], CLASS[:-1] + "\x7f"))
+    symbols[begin:end] = [symbol for symbol in symbols[begin:end] if not is_unknown(symbol)]
+    return symbols
+
+
+def _check_types(symbols: list[Symbol]) -> None:
+    """Raise ValueError if two symbols are written alike."""
+    strings = {symbol for symbol in symbols if isinstance(symbol, str)}
+    twins = [symbol for symbol in symbols if str(symbol) in strings]
     twins = [symbol for symbol in twins if not isinstance(symbol, str)]
     if twins:
         raise ValueError(
             f"X has the symbols {twins[0]!r} and {str(twins[0])!r} in one column: convert all to "
             "one type."
         )
-    return sorted_labels(s for s in kept if not is_unknown(s)).tolist()  # type: ignore[no-any-return]
 
 
 def _check_chosen(columns: Any) -> list[str] | None:
@@ -301,25 +328,23 @@ class SymbolVectorizer(SequenceTransformer):
         counts = [np.bincount(numbers, minlength=len(symbols)) for numbers, symbols in pairs]
         for count, before in zip(counts, past, strict=False):
             count[: len(before)] += before
-        known = [
-            [*names.known(c), *_new_symbols(symbols, counts[c], least, names.symbols[c])]
-            for c, symbols in enumerate(found)
-        ]
+        known = []
+        for c, (table, symbols) in enumerate(zip(tables, found, strict=True)):
+            often = list(compress(symbols, (counts[c] >= least).tolist()))
+            new = _new_symbols(often, table.are_words, names.symbols[c])
+            known.append([*names.known(c), *new])
         classes = [names.classes(c) for c in range(len(tables))]
         if self.suffixes is not None:
             c = self.suffixes.place(names.columns)
-            is_word = np.array([not is_unknown(symbol) for symbol in found[c]], bool)
-            words = list(compress(found[c], is_word.tolist()))
-            classes[c] = sorted({*classes[c], *self.suffixes.learn(words, counts[c][is_word])})
+            learned = self.suffixes.learn(*_words(found[c], counts[c], tables[c].are_words))
+            classes[c] = sorted({*classes[c], *learned}) if classes[c] else learned
         symbols = [[*k, *others, UNKNOWN] for k, others in zip(known, classes, strict=True)]
         self.form_ = read.form
         self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
-        renumbered = [
-            table.of([symbols], np.zeros(len(symbols), bool))[numbers]
-            for table, symbols, numbers in zip(self._tables, found, read.numbers, strict=True)
-        ]
+        trios = zip(self._tables, tables, read.numbers, strict=True)
+        renumbered = [found.take(table)[numbers] for found, table, numbers in trios]
         packed = self._packed(renumbered, read.offsets)
         self.counts_ = np.bincount(packed.indices, minlength=self.n_features_in_)
         return packed
@@ -327,13 +352,15 @@ class SymbolVectorizer(SequenceTransformer):
     @cached_property
     def _tables(self) -> list[FrozenNumbers]:
         """The attribute of each symbol, by column."""
-        names = self.names_
-        suffixes: list[SuffixClasses | None] = [None] * len(names.columns)
-        if self.suffixes is not None:
-            suffixes[self.suffixes.place(names.columns)] = self.suffixes
-        starts = names.starts[:-1].tolist()
-        parts = zip(names.symbols, starts, names.n_known, suffixes, strict=True)
-        return [FrozenNumbers(*part) for part in parts]
+        names, starts = self.names_, self.names_.starts.tolist()
+        found = []
+        for c, (symbols, n_known) in enumerate(zip(names.symbols, names.n_known, strict=True)):
+            suffixes, find_classes = None, None
+            if self.suffixes is not None and self.suffixes.place(names.columns) == c:
+                suffixes = self.suffixes
+                find_classes = partial(names.class_finder, c, suffixes)
+            found.append(FrozenNumbers(symbols, starts[c], n_known, suffixes, find_classes))
+        return found
 
     def _packed(self, numbers: list[CodeArray], offsets: IntArray) -> PackedSequences:
         """Return tokens of these attributes in each column."""

@@ -61,7 +61,10 @@ class WordTable:
     @classmethod
     def of(cls, words: Sequence[str]) -> Self | None:
         """Return the table of different words; None if one is no string, or has a newline."""
-        lines, table = Lines.of([words], len(words)), cls()
+        table = cls()
+        if not words:
+            return table
+        lines = Lines.of([words], len(words))
         if lines is None:
             return None
         table.number(lines)
@@ -87,9 +90,9 @@ class WordTable:
 
     def words(self) -> list[str]:
         """Return the words in the order of their numbers."""
-        return text_of(self._lines().text).split(SEPARATOR)[:-1]
+        return text_of(self.lines().text).split(SEPARATOR)[:-1]
 
-    def _lines(self) -> Lines:
+    def lines(self) -> Lines:
         """Return the words as lines."""
         ends = self._table.ends[: len(self)]
         text = self._table.words[: int(ends[-1]) + 1] if len(ends) else _NONE
@@ -99,7 +102,7 @@ class WordTable:
 
     def _grow(self, needed: int) -> None:
         """Make room for more words, and for one of so many bytes."""
-        known, (slots, words, ends, _) = self._lines(), self._table
+        known, (slots, words, ends, _) = self.lines(), self._table
         n_slots = 4 * len(slots) if len(self) == len(ends) else len(slots)
         is_full = len(known.text) + needed > len(words)
         self._make(n_slots, 2 * (len(words) + needed) if is_full else len(words))
@@ -114,6 +117,18 @@ class WordTable:
     def _look_up(self, lines: Lines, start: int, grows: bool, out: CodeArray) -> int:
         given = frozen(lines.text), frozen(lines.ends), frozen(lines.hashes)
         return lines_number(*given, start, self._table, grows, out)
+
+
+class StringNumbers:
+    """Numbers strings in the order of their appearance."""
+
+    def __init__(self) -> None:
+        self._table = WordTable()
+
+    def of(self, parts: list[list[str]], size: int) -> CodeArray | None:
+        """Return the numbers of so many strings; None if one is none, or has a newline."""
+        lines = Lines.of(parts, size)
+        return None if lines is None else self._table.number(lines)
 
 
 _NONE = np.zeros(0, np.uint8)

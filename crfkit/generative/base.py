@@ -149,6 +149,9 @@ class Emission(BaseEstimator, ABC):  # type: ignore[misc]
     def log_prior(self, tables: Tables) -> float:
         """Return the logarithm of the prior density, up to a constant: 0 where there is none."""
 
+    def log_likelihood(self, tables: Tables, statistics: Statistics) -> float | None:
+        """Return ``log P(x | y)`` of what was counted, if statistics tell it without more data."""
+
     @abstractmethod
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> Tables:
         """Return tables to start from where no label is known."""

@@ -92,6 +92,28 @@ def estimate(
     return in_order(model, HiddenTables(smoothing.estimate(counts.steps, model.stop), emission))
 
 
+def counted_likelihood(
+    model: HiddenMarkovModel, counts: HiddenCounts, tables: HiddenTables
+) -> float | None:
+    """Return ``log P(x, y)`` of all that was counted; None where counts do not tell it."""
+    found = model.emission.log_likelihood(tables.emission, counts.emission)
+    if found is None:
+        return None
+    seen, steps = counts.steps, tables.steps
+    pairs = [(seen.start, steps.start)]
+    if seen.triples is not None and steps.triples is not None:
+        pairs.append((seen.triples, steps.triples))
+    elif model.order:
+        pairs.append((seen.steps, steps.steps))
+    if steps.end is not None:
+        pairs.append((seen.end, steps.end))
+    for times, probabilities in pairs:
+        chosen = times > 0.0
+        with np.errstate(divide="ignore"):
+            found += float(times[chosen] @ np.log(probabilities[chosen]))
+    return found
+
+
 def in_order(model: HiddenMarkovModel, tables: HiddenTables) -> HiddenTables:
     """Return tables, where the order is 0 those of labels that do not depend on each other."""
     if model.order:

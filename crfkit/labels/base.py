@@ -15,6 +15,7 @@ from crfkit.data.labels import (
     UNKNOWN,
     UNLABELED,
     LabelStream,
+    ReadStrings,
     check_labels,
     check_lengths,
     object_array,
@@ -223,15 +224,18 @@ def _read_soft(y: SoftLabels, offsets: IntArray, classes: ObjectArray | None) ->
 
 
 class TokenLabels(LabelSpace):
-    """A label for each token."""
+    """A label for each token; `read_strings` may be what reads strings fast (`LabelStream`)."""
 
     of_segments = False
+
+    def __init__(self, read_strings: ReadStrings | None = None) -> None:
+        self._read_strings = read_strings
 
     def read(self, y: Any, offsets: IntArray, classes: ObjectArray | None = None) -> Coded:
         """Return the codes of labels, with respect to given classes or those that occur."""
         if isinstance(y, SoftLabels):
             return _read_soft(y, offsets, classes)
-        stream = LabelStream(y, partial=True)
+        stream = LabelStream(y, partial=True, read_strings=self._read_strings)
         check_lengths(offsets, stream.offsets, "y")
         check_labels(stream, () if classes is None else classes)
         classes = stream.classes() if classes is None else classes

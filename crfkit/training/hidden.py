@@ -20,8 +20,9 @@ from crfkit.data.names import name_array
 from crfkit.data.targets import Targets, Weights
 from crfkit.data.validation import is_frame, is_matrix
 from crfkit.features import SequenceVectorizer, SymbolVectorizer
+from crfkit.features.word_table import StringNumbers
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
-from crfkit.generative.counting import added, count_labeled, estimate, in_order
+from crfkit.generative.counting import added, count_labeled, counted_likelihood, estimate, in_order
 from crfkit.generative.emissions import EMISSIONS
 from crfkit.generative.model import HiddenMarkovModel, HiddenProbabilities
 from crfkit.generative.smoothing import find_smoothing
@@ -166,7 +167,7 @@ def read_data(setup: Setup, X: Any, y: Any, sample_weight: Any) -> HiddenData:
     if y is None:
         return _read_unlabeled(setup, reader, X, sample_weight)
     training = read_training(
-        X, y, sample_weight, read=TokenLabels().read, pack=reader, scales=False
+        X, y, sample_weight, read=TokenLabels(StringNumbers().of).read, pack=reader, scales=False
     )
     weight = sequence_weights(training)
     if not weight.all():
@@ -208,10 +209,13 @@ def counted(setup: Setup, data: HiddenData) -> dict[str, Any]:
     model = setup.model(data.emission, len(training.classes))
     counts = count_labeled(model, training.data, training.codes, data.weight)
     tables = estimate(model, setup.smoothing, counts, training.data)
-    with ThreadMap(setup.n_jobs) as threads:
-        scores = joint_scores(FittedModel(model, model.bind(tables)), training, threads)
+    likelihood = counted_likelihood(model, counts, tables)
+    if likelihood is None:
+        with ThreadMap(setup.n_jobs) as threads:
+            scores = joint_scores(FittedModel(model, model.bind(tables)), training, threads)
+        likelihood = float(data.weight @ scores)
     return attributes(model, tables, counts, training) | {
-        "log_likelihood_": float(data.weight @ scores), "n_iter_": 1, "converged_": True,
+        "log_likelihood_": likelihood, "n_iter_": 1, "converged_": True,
         "training_log_": [],
     }  # fmt: skip
 
@@ -247,7 +251,7 @@ def counted_first(
 ) -> dict[str, Any]:
     """Return the fitted attributes after a first batch of X, y and sample weights."""
     reader = Reader(setup)
-    read = partial(TokenLabels().read, classes=classes)
+    read = partial(TokenLabels(StringNumbers().of).read, classes=classes)
     training = read_training(*batch, read=read, pack=reader, scales=False)
     data = HiddenData(training, sequence_weights(training), reader.emission, True)
     check_known(data)

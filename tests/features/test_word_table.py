@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crfkit.data import UNLABELED
+from crfkit.data.labels import LabelStream
 from crfkit.features import SuffixClasses, SymbolVectorizer, suffixes, symbol_reader
 from crfkit.features.letters import Letters
-from crfkit.features.word_table import Lines, WordTable
+from crfkit.features.word_table import Lines, StringNumbers, WordTable
 
 ODD = ["", "\0", "a\0", "\ud800", "\udfff\ud800", "\U00010000", "é", "e\u0301", "\r", "ﬀ", "\x85"]
 words = st.sampled_from(ODD) | st.text(max_size=5) | st.text("ab\n\ud800", max_size=4)
@@ -100,3 +102,17 @@ def test_lower_case_and_lengths_are_those_of_each_word():
         text = found.codes.tobytes().decode("utf-32-le")
         pairs = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
         assert [text[b:e] for b, e in pairs] == [word.lower() for word in one]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(words, max_size=4), max_size=5), st.sampled_from((None, 1, "-", UNLABELED))
+)
+def test_labels_that_are_strings_are_read_as_all_labels(y, other):
+    if other is not None:
+        y = [*y, ["a", other, "b"]]
+    general = LabelStream(y, partial=True)
+    found = LabelStream(y, partial=True, read_strings=StringNumbers().of)
+    assert (list(found.index), found.options) == (list(general.index), general.options)
+    assert np.array_equal(found.codes, general.codes)
+    assert np.array_equal(found.offsets, general.offsets)

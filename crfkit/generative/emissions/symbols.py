@@ -233,6 +233,18 @@ class SymbolEmission(Emission, ABC):
         larger = sp.coo_array((rows.data, places), shape=shape).tocsr()
         return (larger if n_features * counts.shape[1] > MANY else larger.toarray(),)
 
+    def log_likelihood(self, tables: SymbolTables, statistics: Statistics) -> float:
+        """Return the log-probability of the symbols that were counted, given their labels."""
+        counts, n_labels = sp.coo_array(statistics[0]), tables.floor.shape[1]
+        chosen = counts.data > 0.0
+        rows, labels = (place[chosen].astype(np.int64) for place in counts.coords)
+        logs = tables.floor[tables.block[rows], labels]
+        listed, cells = tables.row * n_labels + tables.labels, rows * n_labels + labels
+        places = np.minimum(np.searchsorted(listed, cells), len(listed) - 1)
+        if len(listed):
+            logs = np.where(listed[places] == cells, tables.values[places], logs)
+        return float(counts.data[chosen] @ logs)
+
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> SymbolTables:
         """Return tables where each symbol is dealt to the labels at random."""
         uses = np.bincount(data.indices, minlength=data.n_features)
