@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.junction_tree import JunctionTree
-from crfkit.graphs.methods import MaxMethod, SumMethod, Sums
+from crfkit.graphs.methods import Maximum, MaxMethod, SumMethod, Sums
 from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
 from crfkit.kernels.graph.tables import add_beliefs
 from crfkit.structures import Capability, NoPathError, Structure
@@ -33,6 +33,14 @@ class NoLabelingError(NoPathError):
             else f"every label of node {position} is forbidden. Allow at least one."
         )
         ValueError.__init__(self, f"graph {sequence}: each labeling has the score -inf: {why}")
+
+
+class GraphSums(NamedTuple):
+    """Marginals of N nodes and E edges, and the answers of a method that they were read off."""
+
+    nodes: FloatArray  # (N, K)
+    edges: FloatArray  # (E, K, K) of the labels of the source and the target
+    sums: Sums
 
 
 class GraphStructure(Structure[GraphPotentials]):
@@ -117,8 +125,24 @@ class GraphStructure(Structure[GraphPotentials]):
         add_beliefs(tables.rows, tables.live, frozen(found.beliefs), frozen(weight), out.pair)
         return found.log_partition
 
+    def infer(self, potentials: GraphPotentials) -> GraphSums:
+        """Return the marginals of nodes and of each edge, and what the method says of them."""
+        tables, found = self._sums(potentials)
+        size, rows = potentials.n_labels, tables.rows
+        nodes, edges = np.zeros((len(potentials.unary), size)), len(rows.source)
+        nodes[tables.node, tables.live.label] = found.marginals
+        pairs, own = np.zeros((edges, size, size)), np.arange(edges).astype(np.uint32)
+        each, weight = rows._replace(table=frozen(own)), np.ones(len(potentials.offsets) - 1)
+        add_beliefs(each, tables.live, frozen(found.beliefs), frozen(weight), pairs)
+        return GraphSums(nodes, pairs, found)
+
     def argmax(self, potentials: GraphPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best labeling that is found, (N,), and scores (S,)."""
+        labels, found = self.best(potentials)
+        return labels, found.score
+
+    def best(self, potentials: GraphPotentials) -> tuple[CodeArray, Maximum]:
+        """Return the labels of the best labeling that is found, (N,), and what is known of it."""
         tables = self._tables(potentials, self.search.same_labels)
         found = self.search.maximum(tables.graph)
         missing = found.score == -np.inf
@@ -128,8 +152,10 @@ class GraphStructure(Structure[GraphPotentials]):
                 f"graph {potentials.first + int(np.argmax(missing))}: {self.search!r} has found no "
                 "labeling that is allowed; exact search finds one, if there is one."
             )
+        if self.gaps is not None:
+            self.gaps += (found.bound - found.score)[~found.exact].tolist()
         labels = tables.live.label[tables.live.ptr[:-1] + found.values]
-        return labels.astype(np.int32), found.score
+        return labels.astype(np.int32), found
 
     def score(self, potentials: GraphPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of one labeling of each graph, shape (S,)."""

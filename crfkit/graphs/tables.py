@@ -92,6 +92,24 @@ def tables_of(graph: FactorTables, s: int) -> tuple[list[int], list[list[int]], 
     return graph.sizes[first:last].tolist(), scopes, tables
 
 
+def graph_of(graph: FactorTables, s: int) -> FactorTables:
+    """Return one of several factor graphs."""
+    v, f = graph.variable_ptr[s : s + 2], graph.factor_ptr[s : s + 2]
+    variables, factors = slice(v[0], v[1] + 1), slice(f[0], f[1] + 1)
+    states, scopes, scores = (
+        ptr[part] for ptr, part in (
+            (graph.state_ptr, variables), (graph.scope_ptr, factors), (graph.score_ptr, factors)
+        )
+    )  # fmt: skip
+    return FactorTables(
+        *map(frozen, (
+            graph.sizes[v[0] : v[1]], states - states[0],
+            graph.scope[scopes[0] : scopes[-1]] - v[0], scopes - scopes[0],
+            graph.scores[scores[0] : scores[-1]], scores - scores[0], v - v[0], f - f[0],
+        ))
+    )  # fmt: skip
+
+
 def log2_states(graph: FactorTables, s: int) -> float:
     """Return the logarithm, to the base 2, of the number of all combinations of values."""
     own = graph.sizes[graph.variable_ptr[s] : graph.variable_ptr[s + 1]]

@@ -149,6 +149,9 @@ class Structure(ABC, Generic[P]):
         What it adds to the potentials.
     threads : ThreadMap or None
         An open pool that the sequences have to themselves.
+    gaps : list of float or None
+        How much better than those that were found other labelings may be, where some may and this
+        is a list.
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
@@ -157,6 +160,7 @@ class Structure(ABC, Generic[P]):
     potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None
     threads: ThreadMap | None = None
+    gaps: list[float] | None = None
 
     def zeros(self, potentials: P) -> Counts:
         """Return counts of 0 for the parts of `potentials`."""
