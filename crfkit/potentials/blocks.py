@@ -171,6 +171,8 @@ class WeightBlock(ABC):
     # lacks the block.
     is_known: ClassVar[bool] = False
     pattern: Pattern  # where the weights stand; made by `__init__`
+    # Whether a weight of labels i <= j is that of j and i too; fitted attributes have both.
+    is_mirrored: bool = False
 
     @classmethod
     @abstractmethod
@@ -224,6 +226,8 @@ class WeightBlock(ABC):
         matrix, names = self.pattern.matrix(parameters), [t.attribute for t in self.tables]
         if not names:
             return {}
+        if self.is_mirrored:
+            matrix = mirrored(matrix, of_pairs=self.tables[0].columns == PAIRS)
         if not self.tables[0].is_sparse:
             dense = matrix.toarray()
             return {names[0]: dense[0] if self.tables[0].rows == ONE else dense}
@@ -307,6 +311,25 @@ class WeightBlock(ABC):
         """Return the block with the weights that are not 0 in fitted attributes of others."""
         found = [matrix for matrix in map(self.stacked, others) if matrix is not None]
         return self if self.is_full else self.of_pattern(self.pattern.joined(found))
+
+
+def mirrored(matrix: sp.csr_array, of_pairs: bool) -> sp.csr_array:
+    """Return weights of labels i and j with each of them also at j and i.
+
+    Columns are labels, as rows are, or pairs of labels.
+    """
+    entries, width = matrix.tocoo(), matrix.shape[1]
+    size = math.isqrt(width) if of_pairs else width
+    numbers = entries.row.astype(np.int64) * width + entries.col
+    table, pair = np.divmod(numbers, size * size)
+    first, second = np.divmod(pair, size)
+    apart = first != second
+    turned = ((table * size + second) * size + first)[apart]
+    data = np.concatenate([entries.data, entries.data[apart]])
+    places = np.divmod(np.concatenate([numbers, turned]), width)
+    both = sp.csr_array((data, places), matrix.shape)
+    both.sort_indices()
+    return both
 
 
 def features_of(data: PackedSequences) -> dict[str, PackedSequences | None]:

@@ -134,7 +134,8 @@ class TransitionBlock(WeightBlock):
 
     Those from `source` to `target`, shape (P2,), have a weight; all others are allowed too, with
     the score 0, but for the `forbidden` ones, bool of shape (K, K). With `keep_list`, weights that
-    are few are kept as a list (`is_list`), not as a table of all pairs.
+    are few are kept as a list (`is_list`), not as a table of all pairs. With `is_mirrored`, those
+    from `source` to `target`, which is no smaller, are those of the other direction too.
     """
 
     name = "transitions"
@@ -152,7 +153,9 @@ class TransitionBlock(WeightBlock):
         *,
         keep_list: bool = False,
         forbidden: BoolArray | None = None,
+        is_mirrored: bool = False,
     ) -> None:
+        self.is_mirrored = is_mirrored
         self.source: CodeArray = np.asarray(source, np.int32)
         self.target: CodeArray = np.asarray(target, np.int32)
         self.n_labels, self.forbidden = n_labels, forbidden
@@ -194,6 +197,8 @@ class TransitionBlock(WeightBlock):
             return parameters[None].copy()
         pair = np.zeros((1, self.n_labels, self.n_labels))
         pair[0, self.source, self.target] = parameters
+        if self.is_mirrored:
+            pair[0, self.target, self.source] = parameters
         if self.forbidden is not None:
             pair[:, self.forbidden] = -np.inf
         return pair
@@ -208,7 +213,12 @@ class TransitionBlock(WeightBlock):
     def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P2,)."""
         for pair in residuals.pairs:
-            out += pair[0] if self.is_list else pair.sum(axis=0)[self.source, self.target]
+            if self.is_list:
+                out += pair[0]
+            else:
+                total = pair.sum(axis=0)
+                folded = _folded(total[None])[0] if self.is_mirrored else total
+                out += folded[self.source, self.target]
 
     def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
@@ -309,7 +319,9 @@ class TransitionAttributeBlock(AttributeBlock):
     """``pair_t[i, j] += sum_b z[t, b] u[b, i, j]`` for attributes ``z`` of the transitions.
 
     Lafferty, McCallum and Pereira (2001), equation 1: features of an edge may look at the
-    observations. Column ``i * K + j`` is the transition from label ``i`` to label ``j``.
+    observations. Column ``i * K + j`` is the transition from label ``i`` to label ``j``. With
+    `is_mirrored`, there are weights where ``i <= j``, which are those of ``j`` and ``i`` too. With
+    `is_positive`, attributes that are negative somewhere are an error.
     """
 
     name = "transition_attributes"
@@ -325,6 +337,12 @@ class TransitionAttributeBlock(AttributeBlock):
         ),
     )
 
+    def __init__(
+        self, weights: AttributeWeights, *, is_mirrored: bool = False, is_positive: bool = False
+    ) -> None:
+        super().__init__(weights)
+        self.is_mirrored, self.is_positive = is_mirrored, is_positive
+
     @classmethod
     def choose(cls, choice: Choice) -> Self | None:
         """Return the (attribute, label, next label) triples that occur, or all."""
@@ -334,19 +352,57 @@ class TransitionAttributeBlock(AttributeBlock):
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the distinct rows of each chunk: equal rows share a table."""
+        if self.is_positive:
+            for chunk in chunks:
+                check_positive_edges(data, chunk.sequences)
         rows, tables = zip(*reading.threads(partial(transition_rows, data), chunks), strict=True)
         parts = [Part(own, 0, own.n_tokens) for own in rows]
         return PreparedTransitions(reading(self.weights, parts), list(tables))
 
     def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Make a table of each distinct row."""
-        pair = np.repeat(parts.pair, prepared.rows.parts[index].end, axis=0)
-        prepared.rows.gather(bound, index, _flat(pair))
+        count = prepared.rows.parts[index].end
+        if self.is_mirrored:
+            own = np.zeros((count, *parts.pair.shape[1:]))
+            prepared.rows.gather(bound, index, _flat(own))
+            own += np.triu(own, 1).transpose(0, 2, 1)
+            pair = own + parts.pair
+        else:
+            pair = np.repeat(parts.pair, count, axis=0)
+            prepared.rows.gather(bound, index, _flat(pair))
         parts.pair, parts.index = pair, prepared.tables[index]
 
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
         """Return the gradient with respect to the tables of each chunk, shape (M, K * K)."""
+        if self.is_mirrored:
+            return [_flat(_folded(pair)) for pair in residuals.pairs]
         return [_flat(pair) for pair in residuals.pairs]
+
+
+def _folded(pair: FloatArray) -> FloatArray:
+    """Return tables, (M, K, K), with the entries at j and i added to those at i < j, which stay."""
+    below: FloatArray = np.tril(pair, -1)
+    return np.ascontiguousarray(pair - below + below.transpose(0, 2, 1))
+
+
+def check_positive_edges(data: PackedSequences, graphs: slice) -> None:
+    """Raise ValueError if an attribute of an edge of some graphs is negative."""
+    rows = data.transitions
+    if rows is None:
+        return
+    begin, end = rows.offsets[[graphs.start, graphs.stop]].tolist()
+    entries = rows.take_tokens(np.arange(begin, end)).to_csr().tocoo()
+    bad = np.flatnonzero(entries.data < 0.0)
+    if len(bad):
+        place = begin + int(entries.row[bad[0]])
+        s = int(np.searchsorted(rows.offsets, place, side="right")) - 1
+        column = int(entries.col[bad[0]])
+        name = column if rows.feature_names is None else repr(rows.feature_names[column])
+        raise ValueError(
+            f"graph {s}, edge {place - rows.offsets[s]}, attribute {name}: the value is "
+            f"{entries.data[bad[0]]:g}; with associative=True, attributes of edges must not be "
+            "negative: shift them, or give their parts above and below 0 as two attributes."
+        )
 
 
 def _flat(pair: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
@@ -282,16 +283,27 @@ class LinearChainModel(LinearModel):
         """Return the model and the structure: all potentials are learned."""
         return self, structure
 
-    def cells(self, data: PackedSequences, chunk: Chunk) -> int:
+    def cells(self: LinearModel, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many potentials a chunk has."""
         one = self.transition_attributes is None
         tables = 1 if one else transition_rows(data, chunk)[0].n_tokens
         tokens = int(chunk.offsets[-1] - chunk.offsets[0])
         return tokens * self.n_columns + tables * self.table_cells
 
-    def check_counts(self, data: PackedSequences) -> None:
+    def check_counts(self: LinearModel, data: PackedSequences) -> None:
         """Raise ValueError unless potentials are sums of weights times what is not negative."""
         check_not_negative([data, data.transitions])
+
+    def residuals(
+        self: LinearModel,
+        unary: FloatArray,
+        pairs: list[FloatArray],
+        chosen: Sequence[int],
+        prepared: Prepared,
+    ) -> Residuals:
+        """Return the gradient to the potentials of some chunks by what they are made of: views."""
+        chunks = [prepared.chunks[i] for i in chosen]
+        return Residuals(unary, chunks, pairs, [], [], [prepared.topologies[i] for i in chosen])
 
     def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
         """Add the structure, where it is no chain."""
@@ -309,20 +321,17 @@ class LinearChainModel(LinearModel):
                 else f"X has a {type(topology).__name__}, but the model was fitted to chains: "
                 "X.with_topology(None) leaves it out."
             )
-        more = () if topology is None else topology.arrays
-        index = np.zeros(1, np.uint32) if parts.index is None else parts.index
-        structure: Any = self.structure
-        found: Potentials = structure.potentials(
-            parts.unary, parts.pair, index, parts.offsets, chunk.first, *more
-        )
-        return found
+        return potentials_of(self.structure, parts, chunk)
 
-    def residuals(
-        self, unary: FloatArray, pairs: list[FloatArray], chosen: Sequence[int], prepared: Prepared
-    ) -> Residuals:
-        """Return the gradient to the potentials of some chunks by what they are made of: views."""
-        chunks = [prepared.chunks[i] for i in chosen]
-        return Residuals(unary, chunks, pairs, [], [], [prepared.topologies[i] for i in chosen])
+
+def potentials_of(structure: Any, parts: PotentialParts, chunk: Chunk) -> Potentials:
+    """Return the potentials that blocks have added to, as a structure of tokens reads them."""
+    more = () if parts.topology is None else parts.topology.arrays
+    index = np.zeros(1, np.uint32) if parts.index is None else parts.index
+    found: Potentials = structure.potentials(
+        parts.unary, parts.pair, index, parts.offsets, chunk.first, *more
+    )
+    return found
 
 
 def chain_model(
@@ -360,6 +369,8 @@ class WeightSpace(ABC):
     """From labeled data to a model of potentials, and from fitted attributes to one."""
 
     kind: ClassVar[type[LinearModel]]  # of the models
+    # What they are told beside fitted attributes.
+    given: Mapping[str, Any] = MappingProxyType({})
     # The class of the model that is asked, made of the one that is learned; None: it is that.
     asked: ClassVar[type[Any] | None] = None
 
@@ -396,7 +407,7 @@ class WeightSpace(ABC):
             if found is not None:
                 blocks.append(found[0])
                 weights[name] = found[1]
-        model, asked = self.kind.of_fitted(blocks, attributes), type(self).asked
+        model, asked = self.kind.of_fitted(blocks, {**attributes, **self.given}), type(self).asked
         return model if asked is None else asked(model), model.bind_parts(weights)
 
     @staticmethod
