@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,18 +53,27 @@ class StochasticObjective:
         self.model, self.structure = cast(LinearModel, model).linear(objective.structure)
         self.plain, self.loss = objective.structure, objective.loss
         self.penalty, self.threads = objective.penalty, objective.threads
+        self.nonnegative = objective.nonnegative
         self._lock = threading.Lock()
-        self._batches = dict[int, Prepared]()
         self._targets, self._source_weight = objective.targets.take(rows), objective.weight
         self.is_convex, self.has_known_labels = objective.is_convex, objective.has_known_labels
         self.offsets = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
-        self.chunks = make_chunks(self.offsets, tokens)
-        weight = objective.weight[rows]
+        self.n_parameters, self.n_tokens, self.n_computed = model.n_parameters, data.n_tokens, 0
+        self._cut(tokens)
+
+    def _cut(self, tokens: int) -> None:
+        """Cut the sequences into batches."""
+        self.chunks, self._batches = make_chunks(self.offsets, tokens), dict[int, Prepared]()
         self._shared = [
-            Weights.of(weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
+            Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
             for chunk in self.chunks
         ]
-        self.n_parameters, self.n_tokens, self.n_computed = model.n_parameters, data.n_tokens, 0
+
+    def regrouped(self, tokens: int) -> StochasticObjective:
+        """Return the same sequences, dealt alike, in batches of another size."""
+        other = copy.copy(self)
+        other._cut(tokens)
+        return other
 
     def __len__(self) -> int:
         return len(self.chunks)

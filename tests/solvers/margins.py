@@ -96,7 +96,7 @@ def enumerated_value(objective, w):
 
 
 def enumerated_optimum(objective):
-    """The optimum of the quadratic program that has a row for each labeling."""
+    """The optimum of the quadratic program that has a row for each labeling, within bounds."""
     rows = constraints(objective)
     size = objective.n_parameters
     a = np.concatenate([
@@ -105,12 +105,14 @@ def enumerated_optimum(objective):
     ])  # fmt: skip
     b = np.concatenate([costs for _, costs, _ in rows])
     weights = np.array([weight for weight, _, _ in rows])
-    c2 = objective.penalty.l2
+    c2, bounds = objective.penalty.l2, objective.nonnegative
+    lowest = np.where(np.zeros(size, bool) if bounds is None else bounds, 0.0, -np.inf)
     found = minimize(
         lambda x: c2 * x[:size] @ x[:size] + weights @ x[size:],
         np.concatenate([np.zeros(size), [costs.max() for _, costs, _ in rows]]),
         jac=lambda x: np.concatenate([2.0 * c2 * x[:size], weights]),
         constraints={"type": "ineq", "fun": lambda x: a @ x - b, "jac": lambda x: a},
+        bounds=[(one, None) for one in [*lowest, *np.full(len(rows), -np.inf)]],
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )

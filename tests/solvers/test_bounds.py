@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from crfkit.losses import LogLoss, PseudolikelihoodLoss
+from crfkit.losses import HingeLoss, LogLoss, PseudolikelihoodLoss
 from crfkit.objective.batch import Objective
-from crfkit.solvers import LBFGS, OWLQN, SAG, AutoSolver, DenseNewton
-from tests.solvers.margins import margin_problem
+from crfkit.solvers import LBFGS, OWLQN, SAG, SGD, AutoSolver, DenseNewton
+from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
+from tests.solvers.margins import TINY, enumerated_optimum, enumerated_value, margin_problem
 
 LENGTHS = (3, 1, 5, 4, 2, 6, 3)
 SMOOTH = {"log": LogLoss(), "pseudolikelihood": PseudolikelihoodLoss()}
@@ -40,6 +41,37 @@ def check_optimal(objective, w, tol=1e-6):
     assert (gradient[at_zero & ~bounds] <= objective.l1 + tol).all()
     assert (at_zero & bounds).any()
     assert (moved & bounds).any()
+
+
+HINGES = {
+    "hamming": HingeLoss(), "zero-one": HingeLoss("zero_one"),
+    "slack": HingeLoss(rescaling="slack"),
+}  # fmt: skip
+MARGIN_SOLVERS = {
+    "pairwise": (BlockFrankWolfe(tol=1e-6, max_iter=5000), 1e-6),
+    "classic": (BlockFrankWolfe(steps="classic", tol=2e-2, max_iter=5000), 2e-2),
+    "subgradient": (Subgradient(tol=0.2, max_iter=2000), 0.2),
+    "last": (Subgradient(averaging=False, tol=0.3, max_iter=2000), 0.3),
+    "auto": (AutoSolver(), 1e-3),
+}
+
+
+@pytest.mark.parametrize("loss", HINGES)
+@pytest.mark.parametrize("which", ["transitions", "every other"])
+def test_the_optimum_of_a_margin_within_bounds_is_that_of_the_program(loss, which):
+    options = {"lengths": TINY, "blocks": "sparse"}
+    with bounded_problem(HINGES[loss], which=which, **options) as objective:
+        best, w = enumerated_optimum(objective)
+        assert (w[objective.nonnegative] < 1e-8).any()
+        for name, (solver, tol) in MARGIN_SOLVERS.items():
+            found = solver.solve(objective, -np.ones(objective.n_parameters))
+            value = enumerated_value(objective, found.parameters)
+            assert found.converged, name
+            assert (found.parameters[objective.nonnegative] >= 0.0).all()
+            np.testing.assert_allclose(found.value, value, rtol=1e-10)
+            assert best * (1 - 1e-7) <= value <= best / (1 - tol) * (1 + 1e-7), name
+            for record in found.history:
+                assert record.value - record.gap <= best * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -103,6 +135,10 @@ def test_what_cannot_keep_to_bounds_says_so():
         for solver in (SAG(), DenseNewton()):
             with pytest.raises(ValueError, match="cannot keep weights .* of 9. Use solver='lbfgs'"):
                 solver.solve(objective, start)
+        hinge = objective.with_loss(HingeLoss())
+        for margin in (CuttingPlane(), SGD()):
+            with pytest.raises(ValueError, match="Use solver='bcfw' or 'subgradient'"):
+                margin.solve(hinge, start)
         model = objective.model
         model.nonnegative = np.zeros(3, bool)
         with pytest.raises(ValueError, match=r"nonnegative of LinearChainModel must be .* \(3,\)"):

@@ -10,9 +10,8 @@ import numpy as np
 
 from crfkit._parallel import CHUNKS_AT_ONCE, cut_order, make_chunks
 from crfkit._types import FloatArray, IntArray
-from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.oracle import FOUND, ActiveSet, Examples
+from crfkit.kernels.oracle import FOUND, ActiveSet
 from crfkit.kernels.solvers.frank_wolfe import (
     FrankWolfeOptions,
     MarginProgress,
@@ -30,12 +29,13 @@ from crfkit.oracles.design import PIECES
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.linear_chain import ChainOracle
 from crfkit.solvers.stochastic.state import sum_of_losses
-from crfkit.solvers.structure_problem import MarginStructureProblem, StructureWorkspace
 
 # Updates of a sequence end where its part in the gap is this share of what it was.
 ENOUGH = 0.1
 # Vertices of each sequence that there is room for at first.
 ROOM = 8
+# Steps of a sequence over what was found before, where a search is no part of them, at least.
+STEPS = 3
 
 
 class MarginState(ABC):
@@ -47,45 +47,77 @@ class MarginState(ABC):
     weighted; factors are weights of sequences, times costs where the slack is rescaled.
     """
 
-    _problem: Any
-    _workspace: Any
-
-    def __init__(
-        self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
-    ) -> None:
-        self.batches, self.options, self.oracle = batches, options, oracle
-        self.progress = MarginProgress(np.zeros(len(batches)), np.zeros(len(batches)))
-        self.gaps, self.levels = self.progress.gaps, self.progress.levels
-        self.loss = cast(HingeLoss, batches.loss)
-        zeros = np.zeros(batches.n_parameters)
-        self.w = zeros if oracle is None else oracle.weights.pack(zeros)
+    def __init__(self, batches: StochasticObjective, c2: float) -> None:
+        self.batches, self.c2 = batches, c2
+        self.gaps, self.levels = np.zeros(len(batches)), np.zeros(len(batches))
+        self.loss, self.w = cast(HingeLoss, batches.loss), np.zeros(batches.n_parameters)
         starts = [chunk.tokens.start for chunk in batches.chunks]
         self.offsets = frozen(np.array([*starts, batches.n_tokens]))
-        self._tokens_at_once = CHUNKS_AT_ONCE * batches.model.chunk_tokens
-        weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
-        labels, cost = batches.all_labels, find_cost(self.loss.cost, batches.model.n_codes)
-        self._examples = Examples(weight, labels[None], np.zeros((0, 0)))
-        if oracle is not None:
-            oracle.regroup(self.offsets)
-            self._examples = oracle.examples(weight, labels, cast(AdditiveCost, cost).table)
-            self._problem, self._workspace = oracle.problem, oracle.workspace(self.w)
 
     @property
     def lower_bound(self) -> float:
         """The dual: no parameters have a smaller objective."""
-        w = frozen(self.w)
-        return float(self.levels.sum()) - self.options.c2 * vector_dot(w, w)
+        return self.dual(float(self.levels.sum()), self.w)
+
+    @abstractmethod
+    def dual(self, level: float, flat: FloatArray) -> float:
+        """Return the dual, given the expected level and a vector as `w`."""
+
+    @abstractmethod
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), that a vector as `w` stands for: a new array."""
+
+    @abstractmethod
+    def advance(self, order: IntArray) -> None:
+        """Update some batches, one after the other."""
+
+    @abstractmethod
+    def value(self, parameters: FloatArray) -> float:
+        """Return the objective at some parameters."""
+
+    def _raise(self, parameters: FloatArray, index: int) -> None:
+        """Raise what the search of any structure says of a batch that has no loss."""
+        batches = self.batches
+        scores = batches.scores(batches.bind(parameters), index)
+        with batches.original_sequence_numbers():
+            self.loss.worst(batches.structure, scores, batches.labels(index))
+        raise ValueError(
+            "scores became infinite. Scale numeric features to about 1, or use a larger c2."
+        )
+
+
+class CompiledState(MarginState):
+    """The same with the searches and the steps in one kernel, for one batch after the other."""
+
+    def __init__(
+        self, batches: StochasticObjective, oracle: Oracle, options: FrankWolfeOptions
+    ) -> None:
+        super().__init__(batches, options.c2)
+        self.options, self.oracle = options, oracle
+        self.progress = MarginProgress(self.levels, self.gaps)
+        self.w = oracle.weights.pack(self.w)
+        self._tokens_at_once = CHUNKS_AT_ONCE * batches.model.chunk_tokens
+        weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
+        cost = cast(AdditiveCost, find_cost(self.loss.cost, batches.model.n_codes))
+        oracle.regroup(self.offsets)
+        self._examples = oracle.examples(weight, batches.all_labels, cost.table)
+        self._problem, self._workspace = oracle.problem, oracle.workspace(self.w)
+
+    def dual(self, level: float, flat: FloatArray) -> float:
+        """Return the dual, given the expected level and a vector of shape (L,)."""
+        return level - self.c2 * vector_dot(frozen(flat), frozen(flat))
 
     def unpack(self, flat: FloatArray) -> FloatArray:
         """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
-        return flat.copy() if self.oracle is None else self.oracle.weights.unpack(flat)
+        return self.oracle.weights.unpack(flat)
 
     def advance(self, order: IntArray) -> None:
         """Update some batches, one after the other."""
-        updates = frank_wolfe_updates if self.oracle else interpreted(frank_wolfe_updates)
         for left in cut_order(order, np.diff(self.offsets), self._tokens_at_once):
             while len(left):
-                done, status = updates(frozen(left), self._problem, self._dual(), self._workspace)
+                done, status = frank_wolfe_updates(
+                    frozen(left), self._problem, self._dual(), self._workspace
+                )
                 if status != FOUND:
                     self._raise(self.unpack(self.w), int(left[done]))
                 self.batches.n_computed += done
@@ -103,8 +135,6 @@ class MarginState(ABC):
 
     def value(self, parameters: FloatArray) -> float:
         """Return the objective at some parameters."""
-        if self.oracle is None:
-            return self.batches.value(parameters)
         tokens = max(1, min(self._tokens_at_once, self.batches.n_tokens // PIECES))
         pieces = [chunk.sequences for chunk in make_chunks(self.offsets, tokens)]
         total = sum_of_losses(self.batches, pieces, self._losses(parameters))
@@ -112,7 +142,7 @@ class MarginState(ABC):
 
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
         """Return what writes the losses of the batches from a first to a last one."""
-        oracle, examples = cast(Oracle, self.oracle), self._examples
+        oracle, examples = self.oracle, self._examples
         flat = oracle.weights.pack(parameters)
 
         def work(first: int, last: int, losses: FloatArray) -> None:
@@ -123,22 +153,12 @@ class MarginState(ABC):
 
         return work
 
-    def _raise(self, parameters: FloatArray, index: int) -> None:
-        """Raise what the search of any structure says of a batch that has no loss."""
-        batches = self.batches
-        scores = batches.scores(batches.bind(parameters), index)
-        with batches.original_sequence_numbers():
-            self.loss.worst(batches.structure, scores, batches.labels(index))
-        raise ValueError(
-            "scores became infinite. Scale numeric features to about 1, or use a larger c2."
-        )
 
-
-class VertexState(MarginState):
+class VertexState(CompiledState):
     """Shares of labelings of all batches: vertices of their marginal polytopes."""
 
     def __init__(
-        self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
+        self, batches: StochasticObjective, oracle: Oracle, options: FrankWolfeOptions
     ) -> None:
         super().__init__(batches, oracle, options)
         room = max(ROOM, options.most + 1)
@@ -146,13 +166,6 @@ class VertexState(MarginState):
         alphas = np.zeros((room, len(batches)))
         vertices[0], alphas[0] = self._examples.labels[0], 1.0
         self.active = ActiveSet(vertices, alphas, np.ones(len(batches), np.int64))
-        if oracle is None:
-            cost = find_cost(self.loss.cost, batches.model.n_codes)
-            self._problem = MarginStructureProblem(
-                batches, self.offsets, np.arange(len(batches)), self.loss, cost, self.active
-            )
-            longest = int(np.diff(self.offsets).max(initial=0))
-            self._workspace = StructureWorkspace(self.w, longest)
 
     def _dual(self) -> VertexDual:
         values = np.empty(len(self.active.vertices))
@@ -164,11 +177,9 @@ class VertexState(MarginState):
             np.concatenate([vertices, np.empty_like(vertices)]),
             np.concatenate([alphas, 0.0 * alphas]), counts,
         )  # fmt: skip
-        if self.oracle is None:
-            self._problem.active = self.active
 
 
-class ChainMarginalFW(MarginState):
+class ChainMarginalFW(CompiledState):
     """Shares of transitions into the tokens of chains (`edges`), which runs of labels move."""
 
     def __init__(
@@ -205,13 +216,19 @@ def make_margin_state(batches: StochasticObjective, kind: str, most: int = 1) ->
     loss, oracle = cast(HingeLoss, batches.loss), None
     cost = find_cost(loss.cost, batches.model.n_codes)
     options = FrankWolfeOptions(kind != "classic", int(most), ENOUGH, float(batches.penalty.l2))
-    if isinstance(cost, AdditiveCost) and loss.rescaling == "margin":
+    compilable = isinstance(cost, AdditiveCost) and loss.rescaling == "margin"
+    if compilable and batches.nonnegative is None:
         order = LabelOrder.by_code(batches.model.n_codes)
         oracle = find_oracle(batches.model, batches.structure, batches.data, order, batches.threads)
-    if oracle is not None and oracle.has_marginal_updates and kind == "marginals":
-        state: MarginState = ChainMarginalFW(batches, cast(ChainOracle, oracle), options)
-    else:
-        state = VertexState(batches, oracle, options)
-    if oracle is not None:
-        batches.release_data()
+    if oracle is None:
+        from crfkit.solvers.margin.planes import PlaneState  # few fits need it
+
+        return PlaneState(batches, options._replace(most=max(options.most, STEPS)))
+    marginals = oracle.has_marginal_updates and kind == "marginals"
+    state: MarginState = (
+        ChainMarginalFW(batches, cast(ChainOracle, oracle), options)
+        if marginals
+        else VertexState(batches, oracle, options)
+    )
+    batches.release_data()
     return state

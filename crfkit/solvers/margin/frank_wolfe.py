@@ -12,8 +12,9 @@ import numpy as np
 from crfkit._params import check_flag
 from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.kernels.solvers.vector import vector_add
 from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import within_bounds
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, Solver, SolverLog, at_least_one, one_of
 from crfkit.solvers.margin.bounds import certified_distance, check_l2, why_certified
@@ -91,6 +92,7 @@ class BlockFrankWolfe(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    handles_bounds: ClassVar[bool] = True
     needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     remedy: ClassVar[str] = (
@@ -144,9 +146,10 @@ class _Search(Search):
 
     def __init__(self, state: MarginState, averaging: bool, start: FloatArray) -> None:
         self.batches, self.state = state.batches, state
-        self.start, self.averaging = start, averaging
+        self.start = within_bounds(start, state.batches.nonnegative)
+        self.averaging = averaging
         self.mean, self._passes = np.zeros_like(state.w), 0
-        self.lower_bound, self.value, self._best = 0.0, math.inf, start
+        self.lower_bound, self.value, self._best = 0.0, math.inf, self.start
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
@@ -166,7 +169,7 @@ class _Search(Search):
                 level += share * float(self.state.levels.sum())
         self._passes += 1
         # The dual at the mean of the shares, of which that of the parameters is one.
-        of_mean = level - self.batches.penalty.l2 * vector_dot(frozen(self.mean), frozen(self.mean))
+        of_mean = self.state.dual(level, self.mean)
         self.lower_bound = max(self.lower_bound, self.state.lower_bound, of_mean)
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:

@@ -14,6 +14,7 @@ from crfkit._types import FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import within_bounds
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog
 from crfkit.solvers.margin.bounds import (
@@ -38,7 +39,8 @@ class Subgradient(MiniBatchSolver):
     (lambda t)`` for the mean over batches of the loss plus ``lambda |w|**2 / 2``. The parameters
     then are ``- (sum of subgradients) / (lambda t)``, so that a step costs nothing for weights that
     the batch does not touch. The first pass counts twice: as if one had been made before that found
-    nothing to correct.
+    nothing to correct. Parameters that may not be negative are 0 where these would be: the minimum
+    of all tangents so far and the penalty within the bounds (Xiao 2010, section 2).
 
     Each step also tells a linear lower bound of the loss of its batch. Their mean, later passes
     counting more, and the penalty have a minimum in closed form, which no parameters are below: the
@@ -67,6 +69,7 @@ class Subgradient(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    handles_bounds: ClassVar[bool] = True
     batches_per_update = 1
 
     checks: ClassVar[dict[str, Check]] = {"averaging": check_flag}
@@ -90,7 +93,7 @@ class Subgradient(MiniBatchSolver):
         return f"the objective fell by less than tol in {PATIENCE} passes" if done else None
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Descent:
-        zeros = np.zeros_like(start)
+        zeros, start = np.zeros_like(start), within_bounds(start, batches.nonnegative)
         if start.any() and not batches.value(start) <= batches.value(zeros):
             start = zeros  # steps from far off are too short to come back soon
         return _Descent(batches, start)
@@ -113,6 +116,10 @@ class _Descent(Search):
         self.steps, self._passes = 0, 0
         self._slope, self._offset = np.zeros(len(start)), 0.0
         self.lower_bound = 0.0
+        # The sums within bounds, and the sum of those of bounded parameters after all steps.
+        bounds = batches.nonnegative
+        self._bounded = np.flatnonzero(np.zeros(0) if bounds is None else bounds)
+        self._inside, self._total = self._sums.copy(), np.zeros(len(self._bounded))
 
     @property
     def _scale(self) -> float:
@@ -122,7 +129,7 @@ class _Descent(Search):
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self._scale * self._sums
+        return self._scale * self._inside
 
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters and the objective there."""
@@ -141,13 +148,14 @@ class _Descent(Search):
             return self.weights()
         total = (steps + 1) * self._sums - self._first - self._late
         parts = 0.5 * steps * (steps + 1) + self._count * steps
+        total[self._bounded] = self._total
         return -0.5 * self._count / (self.batches.penalty.l2 * parts) * total
 
     def run_pass(self, order: IntArray) -> None:
         """Make a step for each of all batches."""
         before, offset = self._sums.copy(), 0.0
         for index in order.tolist():
-            bound = self.batches.bind(self._sums)
+            bound = self.batches.bind(self._inside)
             scale = self._scale
             work = partial(tangent, self.batches, bound, scale)
             [found] = self.batches.map_batches(work, [index])
@@ -155,11 +163,18 @@ class _Descent(Search):
             places = self.batches.places(index)
             self._sums[places] += found.gradient
             self._late[places] += self.steps * found.gradient
+            self._inside[places] = self._sums[places]
+            if len(self._bounded):
+                # Sums have the sign that parameters have not.
+                inside = np.minimum(self._sums[self._bounded], 0.0)
+                self._inside[self._bounded] = inside
+                self._total += inside
             offset += found.offset
         self._passes += 1
         rate = 2.0 / (self._passes + 1)
         self._slope += rate * (self._sums - before - self._slope)
         self._offset += rate * (offset - self._offset)
-        square = vector_dot(frozen(self._slope), frozen(self._slope))
+        inside = -within_bounds(-self._slope, self.batches.nonnegative)
+        square = vector_dot(frozen(inside), frozen(inside))
         bound = self._offset - square / (4.0 * self.batches.penalty.l2)
         self.lower_bound = max(self.lower_bound, bound)

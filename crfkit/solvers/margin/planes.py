@@ -1,0 +1,176 @@
+"""The dual of a margin where searches cost much: what they find is kept as planes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions
+from crfkit.kernels.solvers.planes import Descent, Planes, plane_steps
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.labels.costs import find_cost
+from crfkit.objective.penalties import within_bounds
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.solvers.margin.dual_state import MarginState
+
+# Tokens whose worst labelings are looked for at once, from the same parameters, at most; and in how
+# many parts, at least, the data are cut for it.
+TOKENS_AT_ONCE, LEAST_PARTS = 512, 16
+# After each search, steps over the planes of this share of all batches follow, of the largest gaps.
+SWEPT = 0.5
+# A plane without a share is forgotten after so many searches.
+FORGET = 20
+
+
+class PlaneState(MarginState):
+    """Shares of labelings of all batches, each kept as a plane below the loss of its sequence.
+
+    The worst labelings of some batches are looked for at once, from the same parameters. Steps of
+    one batch after the other follow, over all planes that were found so far, as these need no
+    search (Shah, Kolmogorov and Lampert 2015). Parameters that may not be negative are those of the
+    sum of planes, or 0 (`w` is the sum): the dual is ``sum_i a_i . level_i - c2 |w(a)|^2`` with
+    them, and what a step raises it by is found by a search along the line.
+    """
+
+    def __init__(
+        self, batches: StochasticObjective, options: FrankWolfeOptions, *, together: bool = True
+    ) -> None:
+        parts = max(batches.n_tokens // LEAST_PARTS, 1)
+        tokens = min(TOKENS_AT_ONCE, parts) if together else 1
+        super().__init__(batches.regrouped(tokens), options.c2)
+        self._options, self._singles = options, batches
+        self._swept = math.ceil(SWEPT * len(self.batches)) if together else 0
+        self._cost = find_cost(self.loss.cost, batches.model.n_codes)
+        chunks = [chunk.tokens for chunk in batches.chunks]
+        weight = [float(batches.sequence_weight(i).max()) for i in range(len(batches))]
+        # Of each batch, the places in `_kept` of the sequences that are learned from.
+        group = np.searchsorted(self.offsets, [one.start for one in chunks], side="right") - 1
+        self._members: list[list[int]] = [[] for _ in self.gaps]
+        for index, part in enumerate(chunks):
+            if part.start < part.stop and weight[index] > 0.0:
+                self._members[group[index]].append(index)
+        paths = [batches.labels(index).tobytes() for index in range(len(batches))]
+        self._weight, self._kept = weight, [_Kept(path) for path in paths]
+        size, bounds = batches.n_parameters, batches.nonnegative
+        nonnegative = np.zeros(size, bool) if bounds is None else bounds
+        self._descent = Descent(
+            self.w, frozen(nonnegative), np.empty(0), np.zeros(size), np.empty(0, np.uint32),
+            np.empty(0),
+        )  # fmt: skip
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters of a sum of planes: a new array."""
+        return within_bounds(flat, self.batches.nonnegative)
+
+    def dual(self, level: float, flat: FloatArray) -> float:
+        """Return the dual, given the expected level and the sum of planes."""
+        w = frozen(self.unpack(flat))
+        return level - self.c2 * vector_dot(w, w)
+
+    def value(self, parameters: FloatArray) -> float:
+        """Return the objective at some parameters."""
+        self._singles.n_computed += len(self._singles)
+        return self.batches.value(parameters)
+
+    def advance(self, order: IntArray) -> None:
+        """Look for the worst labelings of some batches, and update these."""
+        for group in order.tolist():
+            self._singles.n_computed += len(self._members[group])
+            if self._members[group]:
+                self._search(group)
+                self._update(group)
+            for other in np.argsort(-self.gaps, kind="stable")[: self._swept].tolist():
+                self._update(other)
+
+    def _search(self, group: int) -> None:
+        """Look for the worst labelings of a batch."""
+        batches, w = self.batches, self.unpack(self.w)
+        bound, structure = batches.bind(w), batches.structure
+        scores, labels = batches.scores(bound, group), batches.labels(group)
+        with batches.original_sequence_numbers():
+            worst, value = self.loss.worst(structure, scores, labels)
+        if not np.isfinite(value).all():
+            self._raise(w, group)
+        cost = self._cost.total(labels, worst, scores.offsets)
+        factor = cost if self.loss.rescaling == "slack" else np.ones_like(cost)
+        added = structure.offset_score(scores, worst) - structure.offset_score(scores, labels)
+        level, first = cost + factor * added, int(self.offsets[group])
+        ends = scores.offsets[1:] + first
+        for index in self._members[group]:
+            tokens = self._singles.chunks[index].tokens
+            s = int(np.searchsorted(ends, tokens.stop))
+            path, kept = worst[tokens.start - first : tokens.stop - first], self._kept[index]
+            if not kept.is_known(path.tobytes()):
+                plane = self._plane(bound, index, path, float(factor[s]))
+                kept.add(path.tobytes(), plane, self._weight[index] * float(level[s]))
+
+    def _plane(
+        self, bound: object, index: int, path: CodeArray, factor: float
+    ) -> tuple[IdArray, FloatArray]:
+        """Return how the value of a labeling changes with the parameters: places and changes."""
+        batches, structure = self._singles, self._singles.structure
+        scores, labels = batches.scores(bound, index), batches.labels(index)
+        out, size = structure.zeros(scores), len(scores.offsets) - 1
+        weight = np.full(size, factor * self._weight[index])
+        structure.add_counts(scores, path, weight, out)
+        structure.add_counts(scores, labels, -weight, out)
+        changes = batches.gradient(index, out)
+        moved = np.flatnonzero(changes)
+        return batches.places(index)[moved], changes[moved]
+
+    def _update(self, group: int) -> None:
+        """Make steps over the planes of each sequence of a batch."""
+        gap = level = 0.0
+        for index in self._members[group]:
+            planes = self._kept[index].planes()
+            self._make_room(len(planes.levels), len(planes.changes))
+            gap += plane_steps(planes, self._options, self._descent)
+            level += float(np.dot(planes.levels, planes.shares))
+        self.gaps[group], self.levels[group] = gap, level
+
+    def _make_room(self, planes: int, changes: int) -> None:
+        descent = self._descent
+        if planes > len(descent.values) or changes > len(descent.changes):
+            self._descent = descent._replace(
+                values=np.empty(2 * planes),
+                places=np.empty(2 * changes, np.uint32), changes=np.empty(2 * changes),
+            )  # fmt: skip
+
+
+class _Kept:
+    """The planes of a batch; the first is that of the true labels, which is 0."""
+
+    def __init__(self, path: bytes) -> None:
+        none = np.empty(0, np.uint32), np.empty(0)
+        self._paths, self._listed, self._unused = [path], [none], np.zeros(1, np.int64)
+        self._levels, self._shares = np.zeros(1), np.ones(1)
+        self._planes: Planes | None = None
+
+    def is_known(self, path: bytes) -> bool:
+        """Whether a labeling has a plane."""
+        return path in self._paths
+
+    def add(self, path: bytes, plane: tuple[IdArray, FloatArray], level: float) -> None:
+        """Add the plane of a labeling; one that is of no use any more is forgotten."""
+        self._unused = np.where(self._shares > 0.0, 0, self._unused + 1)
+        self._unused[0] = 0
+        kept = np.flatnonzero(self._unused <= FORGET).tolist()
+        self._paths = [self._paths[c] for c in kept] + [path]
+        self._listed = [self._listed[c] for c in kept] + [plane]
+        self._unused = np.append(self._unused[kept], 0)
+        self._levels = np.append(self._levels[kept], level)
+        self._shares = np.append(self._shares[kept], 0.0)
+        self._planes = None
+
+    def planes(self) -> Planes:
+        """Return all as a kernel reads them; it writes the shares."""
+        if self._planes is None:
+            places, changes = map(np.concatenate, zip(*self._listed, strict=True))
+            ptr = np.cumsum([0, *(len(one) for one, _ in self._listed)])
+            self._planes = Planes(
+                frozen(ptr), frozen(places), frozen(changes), frozen(self._levels), self._shares
+            )
+        return self._planes
