@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import EXACT, Maximum, MaxMethod, SumMethod, Sums
 from crfkit.graphs.plan import Plans, plans_of
 from crfkit.graphs.tables import scores_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.junction import junction_max, junction_sums
+from crfkit.kernels.graph.junction_lists import JunctionLists, junction_lists
+from crfkit.kernels.graph.junction_posterior import (
+    junction_entropy,
+    junction_sample,
+    junction_slopes,
+)
 
 FOR_SUMS = '"bp", "trw", "mean_field" or "gibbs"'
 FOR_MAXIMA = '"expansion", "mplp", "milp", or "cut" where two labels are associative'
+
+
+class Slopes(NamedTuple):
+    """Derivatives along a direction of the scores."""
+
+    marginals: FloatArray  # (state_ptr[-1],) of the probabilities of states of variables
+    beliefs: FloatArray  # (Z,) of those of the entries of tables
+
+
+class BestValues(NamedTuple):
+    """The best values of S graphs, the best first."""
+
+    values: IntArray  # (k, V)
+    scores: FloatArray  # (S, k) -inf where there are no more
+    counts: IntArray  # (S,) how many were found
 
 
 class JunctionTree(SumMethod, MaxMethod):
@@ -69,7 +92,73 @@ class JunctionTree(SumMethod, MaxMethod):
     def maximum(self, graph: FactorTables) -> Maximum:
         """Return the values of the largest score, 0 where each combination is forbidden."""
         plans, count = self.plans(graph, FOR_MAXIMA), len(graph.factor_ptr) - 1
-        score, values = np.empty(count), np.zeros(len(graph.sizes), np.int64)
+        score, values = np.empty(count), np.zeros((1, len(graph.sizes)), np.int64)
         junction_max(plans.trees, plans.which, graph, plans.workspace(), score, values)
-        found = np.where(score > -np.inf, scores_of(graph, values), -np.inf)
-        return Maximum(values, found, found.copy(), np.zeros(count, np.int64))
+        found = np.where(score > -np.inf, scores_of(graph, values[0]), -np.inf)
+        return Maximum(values[0], found, found.copy(), np.zeros(count, np.int64))
+
+    def sample(self, graph: FactorTables, uniforms: FloatArray) -> IntArray:
+        """Return values drawn from their distribution.
+
+        Parameters
+        ----------
+        graph : FactorTables
+            The graphs.
+        uniforms : ndarray of shape (n, V)
+            Random numbers from 0 to 1, of which each variable uses its own.
+
+        Returns
+        -------
+        ndarray of shape (n, V)
+            All 0 in a graph of which each combination is forbidden.
+        """
+        plans = self.plans(graph)
+        log_z, values = np.empty(len(graph.factor_ptr) - 1), np.zeros(uniforms.shape, np.int64)
+        work = plans.workspace()
+        junction_sample(plans.trees, plans.which, graph, work, frozen(uniforms), log_z, values)
+        return values
+
+    def entropy(self, graph: FactorTables) -> FloatArray:
+        """Return the entropy of each graph in nats, (S,); 0 where nothing is allowed.
+
+        A sum of entropies of cliques given their separators: small ones have all their digits.
+        """
+        plans, count = self.plans(graph), len(graph.factor_ptr) - 1
+        log_z, entropy, none = np.empty(count), np.empty(count), np.empty(0)
+        junction_entropy(plans.trees, plans.which, graph, plans.workspace(), none, log_z, entropy)
+        return entropy
+
+    def derivative(self, graph: FactorTables, tangent: FloatArray) -> Slopes:
+        """Return the derivatives of marginals and beliefs along a direction of the scores.
+
+        Those of beliefs are the product of the Hessian matrix of log Z and the direction.
+
+        Parameters
+        ----------
+        graph : FactorTables
+            The graphs.
+        tangent : ndarray of shape (Z,)
+            A finite number for each entry of the tables.
+        """
+        plans, log_z, none = self.plans(graph), np.empty(len(graph.factor_ptr) - 1), np.empty(0)
+        slopes = Slopes(np.zeros(graph.state_ptr[-1]), np.zeros(len(graph.scores)))
+        work, along = plans.workspace(slopes=True), frozen(tangent)
+        junction_slopes(plans.trees, plans.which, graph, along, work, none, log_z, *slopes)
+        return slopes
+
+    def k_best(self, graph: FactorTables, k: int) -> BestValues:
+        """Return the `k` best values of each graph, the best first (Nilsson 1998).
+
+        Those of a graph are found in time proportional to k times its cliques, and k squared.
+        """
+        plans, count = self.plans(graph, FOR_MAXIMA), len(graph.factor_ptr) - 1
+        most = int(np.diff(plans.trees.clique_ptr).max(initial=0))
+        values, counts = np.zeros((k, len(graph.sizes)), np.int64), np.zeros(count, np.int64)
+        lists = JunctionLists(
+            np.empty((k, most)), np.empty(k, np.int64), np.empty(k), np.empty(count)
+        )
+        work = plans.workspace()
+        junction_lists(plans.trees, plans.which, graph, work, lists, counts, values)
+        scores = np.array([scores_of(graph, row) for row in values]).reshape(k, count)
+        scores[np.arange(k)[:, None] >= counts] = -np.inf
+        return BestValues(values, scores.T, counts)

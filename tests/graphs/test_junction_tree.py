@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp, xlogy
 
 from crfkit._types import Counts
+from crfkit.compiler.jit import frozen
 from crfkit.data import Forest
 from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.enumeration import _all_scores as all_scores
+from crfkit.graphs.enumeration import _marginal as added_up
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
-from crfkit.graphs.tables import factor_tables, side_by_side
+from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
 from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
 
 
@@ -42,6 +46,69 @@ def test_maxima_are_those_of_enumeration():
     maximum, expected = JunctionTree().maximum(BATCH), Enumeration().maximum(BATCH)
     np.testing.assert_allclose(maximum.score, expected.score, rtol=1e-12)
     assert maximum.exact.all()
+
+
+def joints(count=60):
+    """Some graphs with allowed values, all their scores, probabilities and scopes."""
+    for seed in range(count):
+        graph = random_factors(seed)
+        scores, scopes = all_scores(graph, 0)
+        if scores.max() > -np.inf:
+            yield graph, scores, np.exp(scores - logsumexp(scores)), scopes
+
+
+def test_the_k_best_are_those_of_enumeration():
+    graphs, scores, _, _ = zip(*joints(), strict=True)
+    best = JunctionTree().k_best(side_by_side(graphs), 12)
+    first = np.cumsum([0, *(len(graph.sizes) for graph in graphs)])
+    for s, every in enumerate(scores):
+        allowed = np.sort(every[every > -np.inf])[::-1][:12]
+        assert best.counts[s] == len(allowed)
+        np.testing.assert_allclose(best.scores[s, : len(allowed)], allowed, rtol=1e-12, atol=1e-12)
+        assert (best.scores[s, len(allowed) :] == -np.inf).all()
+        values = best.values[: len(allowed), first[s] : first[s + 1]]
+        assert len(np.unique(values, axis=0)) == len(allowed) or values.shape[1] == 0
+
+
+def test_entropies_are_those_of_enumeration():
+    graphs, _, shares, _ = zip(*joints(), strict=True)
+    entropy = JunctionTree().entropy(side_by_side(graphs))
+    expected = [-xlogy(joint, joint).sum() for joint in shares]
+    np.testing.assert_allclose(entropy, expected, rtol=1e-10, atol=1e-12)
+    sure = factor_tables([2, 2], [[0, 1]], [[[0.0, -np.inf], [-80.0, -np.inf]]])
+    assert JunctionTree().entropy(sure) == pytest.approx(81.0 * np.exp(-80.0), rel=1e-12)
+
+
+def test_slopes_are_covariances_with_the_score_of_the_direction():
+    graphs, _, shares, scopes = zip(*joints(), strict=True)
+    batch = side_by_side(graphs)
+    tangent = np.random.default_rng(0).normal(size=len(batch.scores))
+    slopes = JunctionTree().derivative(batch, tangent)
+    moved, _ = zip(*(all_scores(batch._replace(scores=tangent), s) for s in range(len(graphs))),
+                   strict=True)  # fmt: skip
+    along = [joint * (t - (joint * t).sum()) for joint, t in zip(shares, moved, strict=True)]
+    expected = [added_up(slope, [v]) for slope in along for v in range(slope.ndim)]
+    np.testing.assert_allclose(slopes.marginals, np.concatenate(expected), atol=1e-9)
+    expected = [
+        added_up(slope, scope) for slope, own in zip(along, scopes, strict=True) for scope in own
+    ]
+    np.testing.assert_allclose(slopes.beliefs, np.concatenate(expected), atol=1e-9)
+
+
+def test_samples_are_those_of_the_distribution():
+    uniforms = np.random.default_rng(0).random((4000, len(BATCH.sizes)))
+    values = JunctionTree().sample(BATCH, uniforms)
+    sums = JunctionTree().sums(BATCH)
+    alive = np.repeat(sums.log_partition > -np.inf, np.diff(BATCH.variable_ptr))
+    for v in np.flatnonzero(alive):
+        expected = sums.marginals[BATCH.state_ptr[v] : BATCH.state_ptr[v + 1]]
+        counts = np.bincount(values[:, v], minlength=len(expected))
+        assert (abs(counts - 4000 * expected) <= 5.0 * np.sqrt(4000 * expected) + 1e-6).all()
+    assert (values[:, ~alive] == 0).all()
+    scores = scores_of(BATCH, frozen(values[0]))
+    assert (np.isfinite(scores) == (sums.log_partition > -np.inf)).all()
+    again = JunctionTree().sample(BATCH, uniforms[:3])
+    assert (again == values[:3]).all()
 
 
 def test_each_graph_of_a_batch_is_as_if_alone():

@@ -341,10 +341,15 @@ def collect(
     trees: JunctionTrees, p: int, c: int, graph: FactorTables, s: int, table: FloatArray,
     message: FloatArray, beliefs: FloatArray,
 ) -> None:  # fmt: skip
-    """Add the table of a clique up to those of its terms: factors, separators of children."""
+    """Add the table of a clique up to those of its terms: factors, separators of children.
+
+    Beliefs of factors are left out where there is no room for any.
+    """
     cliques, first, at = trees.clique_ptr[p], graph.factor_ptr[s], trees.table_at[c]
     for t in range(trees.term_ptr[c], trees.term_ptr[c + 1]):
         source = trees.source[t]
+        if source >= 0 and beliefs.shape[0] == 0:
+            continue
         if source >= 0:
             f = first + source
             start, size = graph.score_ptr[f], graph.score_ptr[f + 1] - graph.score_ptr[f]
@@ -401,23 +406,26 @@ def junction_sums(
 
 
 @part
-def row_of(trees: JunctionTrees, c: int, values: IntArray, begin: int, graph: FactorTables) -> int:
-    """Return the row of a clique, given the values of its separator."""
+def row_of(
+    trees: JunctionTrees, c: int, values: IntArray, n: int, begin: int, graph: FactorTables
+) -> int:
+    """Return the row of a clique, given the values of its separator in a row of values."""
     row = 0
     for j in range(trees.member_ptr[c], trees.separator_end[c]):
         v = begin + trees.members[j]
-        row = row * graph.sizes[v] + values[v]
+        row = row * graph.sizes[v] + values[n, v]
     return row
 
 
 @part
 def write_column(
-    trees: JunctionTrees, c: int, column: int, values: IntArray, begin: int, graph: FactorTables
-) -> None:
+    trees: JunctionTrees, c: int, column: int, values: IntArray, n: int, begin: int,
+    graph: FactorTables,
+) -> None:  # fmt: skip
     """Write the values of the other variables of a clique, given a column."""
     for j in range(trees.member_ptr[c + 1] - 1, trees.separator_end[c] - 1, -1):
         v = begin + trees.members[j]
-        values[v] = column % graph.sizes[v]
+        values[n, v] = column % graph.sizes[v]
         column //= graph.sizes[v]
 
 
@@ -428,7 +436,7 @@ def junction_max(
     graph: FactorTables,
     work: JunctionWorkspace,
     score: FloatArray,  # (S,) out
-    values: IntArray,  # (V,) out, 0 before
+    values: IntArray,  # (1, V) out, 0 before
 ) -> None:
     """Find the values of the largest score: of equal ones in a row, those of the first column."""
     for s in range(which.shape[0]):
@@ -436,11 +444,13 @@ def junction_max(
         score[s] = -math.inf
         if inside_log(trees, p, graph, s, work, score, True) == OK:
             for c in range(trees.clique_ptr[p + 1] - 1, trees.clique_ptr[p] - 1, -1):
-                at = trees.table_at[c] + row_of(trees, c, values, begin, graph) * trees.columns[c]
+                at = (
+                    trees.table_at[c] + row_of(trees, c, values, 0, begin, graph) * trees.columns[c]
+                )
                 best = 0
                 for i in range(trees.columns[c]):
                     if work.table[at + i] > work.table[at + best]:
                         best = i
-                write_column(trees, c, best, values, begin, graph)
+                write_column(trees, c, best, values, 0, begin, graph)
         else:
             score[s] = -math.inf
