@@ -124,8 +124,8 @@ class JunctionTree(SumMethod, MaxMethod):
         A sum of entropies of cliques given their separators: small ones have all their digits.
         """
         plans, count = self.plans(graph), len(graph.factor_ptr) - 1
-        log_z, entropy, none = np.empty(count), np.empty(count), np.empty(0)
-        junction_entropy(plans.trees, plans.which, graph, plans.workspace(), none, log_z, entropy)
+        log_z, entropy = np.empty(count), np.empty(count)
+        junction_entropy(plans.trees, plans.which, graph, plans.workspace(), log_z, entropy)
         return entropy
 
     def derivative(self, graph: FactorTables, tangent: FloatArray) -> Slopes:
@@ -140,10 +140,10 @@ class JunctionTree(SumMethod, MaxMethod):
         tangent : ndarray of shape (Z,)
             A finite number for each entry of the tables.
         """
-        plans, log_z, none = self.plans(graph), np.empty(len(graph.factor_ptr) - 1), np.empty(0)
+        plans, log_z = self.plans(graph), np.empty(len(graph.factor_ptr) - 1)
         slopes = Slopes(np.zeros(graph.state_ptr[-1]), np.zeros(len(graph.scores)))
         work, along = plans.workspace(slopes=True), frozen(tangent)
-        junction_slopes(plans.trees, plans.which, graph, along, work, none, log_z, *slopes)
+        junction_slopes(plans.trees, plans.which, graph, along, work, log_z, *slopes)
         return slopes
 
     def k_best(self, graph: FactorTables, k: int) -> BestValues:
@@ -155,10 +155,15 @@ class JunctionTree(SumMethod, MaxMethod):
         most = int(np.diff(plans.trees.clique_ptr).max(initial=0))
         values, counts = np.zeros((k, len(graph.sizes)), np.int64), np.zeros(count, np.int64)
         lists = JunctionLists(
-            np.empty((k, most)), np.empty(k, np.int64), np.empty(k), np.empty(count)
+            np.empty((k, most)),
+            np.empty(k, np.int64),
+            np.empty(k),
+            np.empty(count),
+            plans.which,
+            values,
         )
         work = plans.workspace()
-        junction_lists(plans.trees, plans.which, graph, work, lists, counts, values)
+        junction_lists(plans.trees, graph, work, lists, counts)
         scores = np.array([scores_of(graph, row) for row in values]).reshape(k, count)
         scores[np.arange(k)[:, None] >= counts] = -np.inf
         return BestValues(values, scores.T, counts)

@@ -81,7 +81,7 @@ class Plans(NamedTuple):
     def workspace(self, slopes: bool = False) -> JunctionWorkspace:
         """Return room for the tables of any one graph."""
         sizes = [self.entries, self.messages, self.factors]
-        sizes += [self.entries, self.messages] if slopes else [0, 0]
+        sizes += [self.entries, self.messages, 0] if slopes else [0, 0, 0]
         return JunctionWorkspace(*map(np.empty, sizes))
 
 

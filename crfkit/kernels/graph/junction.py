@@ -66,6 +66,7 @@ class JunctionWorkspace(NamedTuple):
     factor: FloatArray
     slope: FloatArray  # as `table`, where slopes are asked for
     message_slope: FloatArray
+    none: FloatArray  # (0,) where beliefs of factors are not asked for
 
 
 @part

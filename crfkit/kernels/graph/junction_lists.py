@@ -25,6 +25,8 @@ class JunctionLists(NamedTuple):
     top: IntArray  # (k,) the clique from which on values are as those they were made of
     score: FloatArray  # (k,) about
     log_z: FloatArray  # (S,)
+    which: IntArray  # (S,) the plan of each graph
+    values: IntArray  # (k, V) out, 0 before
 
 
 @part
@@ -41,17 +43,18 @@ def _next_column(work: JunctionWorkspace, at: int, columns: int, column: int) ->
 
 @part
 def _choose(
-    trees: JunctionTrees, c: int, column: int, work: JunctionWorkspace, graph: FactorTables,
-    begin: int, cliques: int, n: int, lists: JunctionLists, values: IntArray,
+    trees: JunctionTrees, place: int, column: int, work: JunctionWorkspace, graph: FactorTables,
+    s: int, n: int, lists: JunctionLists,
 ) -> None:  # fmt: skip
     """Write the best column of a clique after one, and what the next one loses."""
+    c, begin = trees.clique_ptr[lists.which[s]] + place, graph.variable_ptr[s]
     columns = trees.columns[c]
-    at = trees.table_at[c] + row_of(trees, c, values, n, begin, graph) * columns
+    at = trees.table_at[c] + row_of(trees, c, lists.values, n, begin, graph) * columns
     best = _next_column(work, at, columns, column)
     other = _next_column(work, at, columns, best)
-    write_column(trees, c, best, values, n, begin, graph)
+    write_column(trees, c, best, lists.values, n, begin, graph)
     lost = work.table[at + best] - work.table[at + other] if other >= 0 else math.inf
-    lists.loss[n, c - cliques] = lost
+    lists.loss[n, place] = lost
 
 
 @part
@@ -80,12 +83,10 @@ def _least(count: int, lists: JunctionLists) -> tuple[int, int]:
 @kernel
 def junction_lists(
     trees: JunctionTrees,
-    which: IntArray,  # (S,) the plan of each graph
     graph: FactorTables,
     work: JunctionWorkspace,
     lists: JunctionLists,
     count: IntArray,  # (S,) out: how many were found
-    values: IntArray,  # (k, V) out, 0 before
 ) -> None:
     """List values by their scores, each unlike one before it at one clique first (Nilsson 1998).
 
@@ -93,14 +94,15 @@ def junction_lists(
     loses is the difference of two entries of that clique. So those not listed yet are parted, and
     the best of each part is known (Lawler 1972).
     """
-    for s in range(which.shape[0]):
-        p, begin, n = which[s], graph.variable_ptr[s], 0
+    values = lists.values
+    for s in range(count.shape[0]):
+        p, begin, n = lists.which[s], graph.variable_ptr[s], 0
         cliques, place = trees.clique_ptr[p], trees.clique_ptr[p + 1] - trees.clique_ptr[p] - 1
         if inside_log(trees, p, graph, s, work, lists.log_z, True) == OK:
             lists.score[0] = lists.log_z[s]
             lists.top[0] = place
-            for c in range(cliques + place, cliques - 1, -1):
-                _choose(trees, c, -1, work, graph, begin, cliques, 0, lists, values)
+            for c in range(place, -1, -1):
+                _choose(trees, c, -1, work, graph, s, 0, lists)
             n = 1
         while 0 < n < values.shape[0]:
             parent, place = _least(n, lists)
@@ -112,8 +114,7 @@ def junction_lists(
             lists.score[n] = lists.score[parent] - lists.loss[parent, place]
             lists.loss[parent, place] = math.inf
             own = _column_of(trees, cliques + place, values, parent, begin, graph)
-            for c in range(cliques + place, cliques - 1, -1):
-                after = own if c == cliques + place else -1
-                _choose(trees, c, after, work, graph, begin, cliques, n, lists, values)
+            for c in range(place, -1, -1):
+                _choose(trees, c, own if c == place else -1, work, graph, s, n, lists)
             n += 1
         count[s] = n

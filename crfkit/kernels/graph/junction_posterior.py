@@ -94,7 +94,6 @@ def junction_entropy(
     which: IntArray,  # (S,) the plan of each graph
     graph: FactorTables,
     work: JunctionWorkspace,
-    beliefs: FloatArray,  # (0,)
     log_z: FloatArray,  # (S,) out
     entropy: FloatArray,  # (S,) out
 ) -> None:
@@ -111,7 +110,7 @@ def junction_entropy(
                     total += share * _entropy_of_row(work.table, at, trees.columns[c])
                 at += trees.columns[c]
             spread(trees, c, work.table, work.message)
-            collect(trees, p, c, graph, s, work.table, work.message, beliefs)
+            collect(trees, p, c, graph, s, work.table, work.message, work.none)
         entropy[s] = total
 
 
@@ -159,7 +158,6 @@ def junction_slopes(
     graph: FactorTables,
     tangent: FloatArray,  # (Z,) a direction of the scores
     work: JunctionWorkspace,
-    beliefs: FloatArray,  # (0,)
     log_z: FloatArray,  # (S,) out
     marginal_slopes: FloatArray,  # (state_ptr[-1],) out, 0 before
     belief_slopes: FloatArray,  # (Z,) out, 0 before
@@ -189,6 +187,6 @@ def junction_slopes(
                 work.message_slope[trees.message_at[c]] = 0.0
         for c in range(last - 1, cliques - 1, -1):
             _slopes_down(trees, c, work)
-            collect(trees, p, c, graph, s, work.table, work.message, beliefs)
+            collect(trees, p, c, graph, s, work.table, work.message, work.none)
             collect(trees, p, c, graph, s, work.slope, work.message_slope, belief_slopes)
         collect_variables(trees, p, graph, s, work.slope, belief_slopes, marginal_slopes, 0.0)
