@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.expansion import ExpansionMoves
+from crfkit.graphs.gibbs import GibbsSampling
 from crfkit.graphs.integer_program import IntegerProgram
 from crfkit.graphs.junction_tree import JunctionTree
+from crfkit.graphs.mean_field import MeanField
 from crfkit.graphs.methods import MaxMethod, SumMethod
 from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.mplp import MPLP
@@ -15,6 +17,8 @@ SUMS: dict[str, type[SumMethod]] = {
     "exact": JunctionTree,
     "bp": BeliefPropagation,
     "trw": TreeReweighted,
+    "mean_field": MeanField,
+    "gibbs": GibbsSampling,
 }
 MAXIMA: dict[str, type[MaxMethod]] = {
     "exact": JunctionTree,

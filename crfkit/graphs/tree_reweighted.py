@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import BoolArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.belief_propagation import BeliefPropagation
+from crfkit.graphs.chance import uniforms
 from crfkit.graphs.links import links_of, propagated
 from crfkit.graphs.merging import Merging
 from crfkit.graphs.methods import UPPER, SumMethod, Sums
@@ -178,7 +178,7 @@ def spanning_forests(
     going = np.ones(count, bool)
     while going.any():
         forest = np.empty(n_factors, np.bool_)
-        chance = _mixed(local, seed, len(forests))
+        chance = uniforms(local, seed, len(forests))
         grow_forests(graph, frozen(np.lexsort((chance, taken))), parent, forest)
         taken += forest & going[owner]
         forests.append(forest)
@@ -187,12 +187,3 @@ def spanning_forests(
         uncovered[owner[taken == 0]] = True
         going &= uncovered | (n_forests < least)
     return forests, n_forests
-
-
-def _mixed(numbers: IntArray, seed: int, turn: int) -> NDArray[np.uint64]:
-    """Return numbers that look random, by those given (SplitMix64: Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        x = numbers.astype(np.uint64) + np.uint64((seed * 1_000_003 + turn) % 2**32 << 32)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return x ^ (x >> np.uint64(31))
