@@ -21,6 +21,7 @@ from crfkit.features import SequenceVectorizer
 from crfkit.labels.schemes import RUNS, SCHEMES
 from crfkit.potentials import LinearChainModel, LinearModel
 from crfkit.potentials.blocks import NAMES_OF, TOKENS
+from crfkit.potentials.graph import DIRECTED, PAIRS_OF_LABELS, GraphModel
 from crfkit.potentials.semimarkov import SemiMarkovModel
 from crfkit.structures import Structure
 
@@ -154,10 +155,15 @@ def check_chain_model(model: Any) -> None:
     if "coef_" not in fitted:  # a model with a kernel
         return
     has_segments = "length_scores_" in fitted
+    has_graphs = "edge_weights_" in fitted
     kind: type[LinearModel] = SemiMarkovModel if has_segments else LinearChainModel
+    if has_graphs:
+        kind = GraphModel
     _check_blocks(kind, fitted, {TOKENS: n_features}, k)
     if has_segments:
         _check_segment_parts(model, k)
+    if has_graphs:
+        _check_graph_parts(model, k)
     if getattr(model, "_partial_state", None) is not None:
         _check_partial_state(model._partial_state, kind, fitted, k)
 
@@ -223,6 +229,23 @@ def _check_segment_parts(model: Any, k: int) -> None:
         *SCHEMES, RUNS.upper(),
     }:  # fmt: skip
         raise ValueError("scheme_ is no scheme of tags")
+
+
+def _check_graph_parts(model: Any, k: int) -> None:
+    """Check what models of graphs have besides weights."""
+    if model.edge_weights_ not in PAIRS_OF_LABELS:
+        raise ValueError("edge_weights_ does not say which pairs of labels have weights")
+    if model.edge_weights_ != DIRECTED and (model.transitions_ != model.transitions_.T).any():
+        raise ValueError("transitions_ of edges without a direction are not symmetric")
+    labels, names = (vars(model).get(name) for name in ("type_labels_", "type_names_"))
+    if labels is None and names is None:
+        return
+    if type(names) is not np.ndarray or names.dtype != object or names.ndim != 1:
+        raise ValueError("type_names_ is no list of names")
+    if len(set(names.tolist())) != len(names):
+        raise ValueError("type_names_ are not distinct")
+    if type(labels) is not np.ndarray or labels.dtype != bool or labels.shape != (len(names), k):
+        raise ValueError(f"type_labels_ is no array of bool of shape {(len(names), k)}")
 
 
 def _check_partial_state(

@@ -1,5 +1,7 @@
 """Weights of graphs: gradients, the model of chains and forests, types of nodes, kinds of pairs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from crfkit.graphs.structure import GraphStructure
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import LOSSES
 from crfkit.objective.penalties import ElasticNet
+from crfkit.persistence.checks import check_chain_model
 from crfkit.potentials.base import FeatureChoice
 from crfkit.potentials.blocks import sparse_counts
 from crfkit.potentials.graph import PAIRS_OF_LABELS, GraphWeights
@@ -64,8 +67,7 @@ def test_gradients_are_differences_and_fitted_weights_give_the_same_scores(kind,
         change = step * (np.arange(len(w)) == i)
         above, below = (objective.value_and_grad(w + sign * change)[0] for sign in (1, -1))
         assert gradient[i] == pytest.approx((above - below) / (2 * step), abs=1e-5)
-    fitted = type("Fitted", (), {})()
-    fitted.__dict__ |= fit.attributes(w)
+    fitted = SimpleNamespace(**fit.attributes(w))
     model, bound = fit.problem.weights.model(fitted, sparse_counts(data))
     chunk = Chunk(0, data.offsets)
     ours, again = fit.model.scores(fit.model.bind(w), data, chunk), model.scores(bound, data, chunk)
@@ -175,9 +177,7 @@ def test_associative_weights_are_those_of_equal_labels_and_may_not_be_negative()
     assert not fitted["transition_coef_"].toarray().reshape(2, 3, 3)[:, off].any()
     with pytest.raises(ValueError, match=r"graph \d, edge \d, attribute 0: the value is -"):
         fit_of(problem("associative"), graphs())
-    holder = type("Fitted", (), {})()
-    holder.__dict__ |= fitted
-    model, bound = fit.problem.weights.model(holder, sparse_counts(data))
+    model, bound = fit.problem.weights.model(SimpleNamespace(**fitted), sparse_counts(data))
     with pytest.raises(ValueError, match="must not be negative"):
         model.scores(bound, graphs(), Chunk(0, data.offsets))
 
@@ -188,3 +188,23 @@ def test_data_without_edges_are_refused():
     forest = Forest([-1] * 10, np.cumsum([0, *LENGTHS]))
     with pytest.raises(ValueError, match="X has a Forest, no graphs"):
         fit_of(problem("directed"), graphs(own=False).with_topology(forest))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("edge_weights_", "both", "does not say which pairs"),
+        ("transitions_", np.triu(np.ones((3, 3))), "not symmetric"),
+        ("type_labels_", np.ones((2, 3), bool), "type_labels_ is no array of bool"),
+        ("type_names_", np.array(["x", "x", "y"], object), "not distinct"),
+        ("type_names_", None, "type_names_ is no list"),
+    ],
+)
+def test_damaged_attributes_in_files_are_refused(name, value, says):
+    y = [["a", "b", "a"], ["b"], ["c", "c", "a", "b"], ["b", "a"]]
+    fit = fit_of(problem("undirected"), graphs(types=TYPES), y)
+    model = SimpleNamespace(**fit.attributes(np.ones(fit.model.n_parameters)), n_jobs=1)
+    check_chain_model(model)
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=says):
+        check_chain_model(model)
