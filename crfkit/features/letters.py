@@ -46,6 +46,7 @@ class Letters(NamedTuple):
     """The characters of words, each of which has one more behind it that is none of its own."""
 
     codes: CodeArray  # (n,)
+    starts: IntArray  # (W,) where the words begin
     ends: IntArray  # (W,)
 
     @classmethod
@@ -58,23 +59,24 @@ class Letters(NamedTuple):
         if in_lower_case:
             return cls.of([word.lower() for word in words])
         lengths = np.fromiter(map(len, words), np.int64, len(words))
-        return cls(found.codes, np.cumsum(lengths + 1) - 1)
+        ends = np.cumsum(lengths + 1) - 1
+        return cls(found.codes, ends - lengths, ends)
 
     @classmethod
     def of_text(cls, text: str) -> Self:
         """Return the characters of lines, each of which ends with a newline."""
         codes = np.frombuffer(text.encode(_ENCODING, "surrogatepass"), np.int32)
-        return cls(codes, np.flatnonzero(codes == ord(SEPARATOR)))
+        ends = np.flatnonzero(codes == ord(SEPARATOR))
+        return cls(codes, np.concatenate([[0], ends + 1])[:-1], ends)
 
     @property
     def lengths(self) -> IntArray:
         """How many characters each word has, (W,)."""
         return self.ends - self.starts
 
-    @property
-    def starts(self) -> IntArray:
-        """Where the words begin, (W,)."""
-        return np.concatenate([[0], self.ends + 1])[:-1]
+    def of_words(self, chosen: BoolArray) -> Self:
+        """Return the characters of some words."""
+        return self._replace(starts=self.starts[chosen], ends=self.ends[chosen])
 
     def spelling(self) -> Spelling:
         """Return how the words are written."""
@@ -111,76 +113,88 @@ class Spelling(NamedTuple):
 Step = Callable[[IntArray, int, CodeArray, CodeArray], CodeArray]
 
 
-def repeated_suffixes(words: Letters, groups: CodeArray, most: int) -> list[tuple[int, str]]:
-    """Return the suffixes of at most so many letters that two words of a group have.
+class RepeatedSuffixes(NamedTuple):
+    """Suffixes that two words of a group have, among others."""
 
-    With the group, 0 or 1; words are given with theirs, (W,).
-    """
-    table, kept = PairTable(), list[IntArray]()
+    table: PairTable  # of all suffixes, each the number of one with a letter less, and a letter
+    numbers: IntArray  # (n,) those that two words have
+    groups: IntArray  # (n,) 0 or 1
+    texts: list[str]  # (n,)
 
-    def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
-        numbers = table.number(nodes, letters)
-        several = np.bincount(numbers) > 1
-        kept.append(np.flatnonzero(several))
-        return np.where(several[numbers], numbers, np.int32(NONE))
+    @classmethod
+    def of(cls, words: Letters, groups: CodeArray, most: int) -> Self:
+        """Return the suffixes of words of at most so many letters, given their groups, (W,)."""
+        table, kept = PairTable(), [np.zeros((3, 0), np.int64)]
 
-    _walk(words, groups, most, step)
-    lefts, letters = table.keys // SHIFT, table.keys % SHIFT
-    chosen = np.concatenate([np.zeros(0, np.int64), *kept])
-    found = {group: (group, "") for group in range(N_GROUPS)}
-    rows = chosen.tolist(), lefts[chosen].tolist(), letters[chosen].tolist()
-    for node, left, letter in zip(*rows, strict=True):
-        group, rest = found[left]
-        found[node + N_GROUPS] = group, chr(letter) + rest
-    return list(found.values())[N_GROUPS:]
+        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
+            begin = len(table)
+            numbers = table.number(nodes, letters)
+            several = np.bincount(numbers - begin) > 1
+            example = np.empty(len(several), np.int64)
+            example[numbers - begin] = left
+            new = np.flatnonzero(several)
+            kept.append(np.array([new + begin, example[new], np.full(len(new), size)]))
+            return np.where(several[numbers - begin], numbers, np.int32(NONE))
+
+        _walk(words, groups, most, step)
+        chosen, example, sizes = np.concatenate(kept, axis=1)
+        text = words.codes.tobytes().decode(_ENCODING, "surrogatepass")
+        ends = words.ends[example]
+        pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+        return cls(table, chosen, groups[example], [text[begin:end] for begin, end in pairs])
+
+    def named(self, names: IntArray) -> Endings:
+        """Return the tree of the suffixes, (n,), which stand for `names`."""
+        every = np.full(N_GROUPS + len(self.table), NONE)
+        every[self.numbers + N_GROUPS] = names
+        return Endings(self.table, every)
 
 
-class Endings:
-    """A tree of suffixes of words in two groups: a node has one letter more than its parent.
+class Endings(NamedTuple):
+    """A tree of suffixes of words in two groups: a node has one letter more than its parent."""
 
-    Parameters
-    ----------
-    suffixes : list of str, length n
+    table: PairTable  # of nodes: the number of the parent, and a letter
+    names: IntArray  # what the groups, and nodes, stand for; -1 for nothing
+
+    @classmethod
+    def of(cls, suffixes: Sequence[str], groups: CodeArray, names: IntArray) -> Self:
+        """Return the tree of suffixes, given their groups, 0 or 1, and what they stand for, (n,).
+
         Those of which another one, without its first letter, is none, are left out.
-    groups : array of shape (n,)
-        0 or 1.
-    names : array of shape (n,)
-        What they stand for.
-    """
-
-    def __init__(self, suffixes: Sequence[str], groups: CodeArray, names: IntArray) -> None:
-        self._table, words = PairTable(), Letters.of(suffixes)
-        lengths, order = words.lengths, list[IntArray]()
+        """
+        table, words, order = PairTable(), Letters.of(suffixes), list[IntArray]()
+        lengths = words.lengths
 
         def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
             ends = lengths[left] == size
-            self._table.number(nodes[ends], letters[ends])
+            table.number(nodes[ends], letters[ends])
             order.append(names[left[ends]])
-            return self._table.find(nodes, letters)
+            return table.find(nodes, letters)
 
         _walk(words, groups, int(lengths.max(initial=0)), step)
-        self._names = np.concatenate([np.full(N_GROUPS, NONE), *order])
+        return cls(table, np.concatenate([np.full(N_GROUPS, NONE), *order]))
 
     def find(self, words: Letters, groups: CodeArray, most: int) -> IntArray:
         """Return what the longest suffix of each word stands for, of at most so many letters.
 
         Shape (W,), -1 where there is none.
         """
-        found: IntArray = self._names[
-            _walk(words, groups, most, lambda left, size, *pair: self._table.find(*pair))
-        ]
+
+        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
+            numbers = self.table.find(nodes, letters)
+            return np.where(self.names[numbers + N_GROUPS] >= 0, numbers, np.int32(NONE))
+
+        found: IntArray = self.names[_walk(words, groups, most, step)]
         return found
 
     def parents(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return what suffixes stand for, those without their first letters, and their groups.
 
-        Of single letters, what is left stands for -1.
+        Of single letters, what is left stands for -1; of others, no group is told.
         """
-        nodes = self._table.keys // SHIFT
-        groups = np.arange(N_GROUPS + len(nodes))
-        for n, node in enumerate(nodes.tolist(), N_GROUPS):
-            groups[n] = groups[node]
-        return self._names[N_GROUPS:], self._names[nodes], groups[N_GROUPS:]
+        named = np.flatnonzero(self.names >= 0)
+        nodes = (self.table.keys // SHIFT)[named - N_GROUPS]
+        return self.names[named], self.names[nodes], np.minimum(nodes, N_GROUPS - 1)
 
 
 def _walk(words: Letters, groups: CodeArray, most: int, step: Step) -> CodeArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
 from crfkit._types import BoolArray, CodeArray, IntArray
-from crfkit.features.letters import NONE, SHAPES, Endings, Letters, Spelling, repeated_suffixes
+from crfkit.features.letters import NONE, SHAPES, Endings, Letters, RepeatedSuffixes, Spelling
 from crfkit.features.word_table import Lines
 
 UNKNOWN = "<unknown>"  # stands for all symbols that are not known, the last of each column
@@ -54,13 +53,12 @@ class ClassFinder:
     Suffixes have `max_length` letters at most.
     """
 
-    def __init__(self, names: Sequence[str], max_length: int) -> None:
+    def __init__(
+        self, names: Sequence[str], max_length: int, endings: Endings | None = None
+    ) -> None:
         self.n_classes, self._max_length = len(names), max_length
-        number, lead = {name: h for h, name in enumerate(names)}, len(CLASS)
-        of_suffixes = [h for h, name in enumerate(names) if name[lead + 1 : lead + 2] == "*"]
-        suffixes = [names[h][lead + 2 : -1] for h in of_suffixes]
-        groups = np.array([names[h][lead] == CASES[1] for h in of_suffixes], np.int32)
-        self._endings = Endings(suffixes, groups, np.array(of_suffixes, np.int64))
+        self._endings = _endings(names) if endings is None else endings
+        number = {name: h for h, name in enumerate(names)}
         last = len(names) - 1
         self._cases = np.array([number.get(f"{CLASS}{case}>", last) for case in CASES])
         kinds = [f"{CLASS}{case} {shape}>" for case in CASES for shape in SHAPES]
@@ -107,6 +105,23 @@ class ClassFinder:
         return found
 
 
+def _endings(names: Sequence[str]) -> Endings:
+    """Return the suffixes among classes, which stand for the places of these."""
+    lead = len(CLASS)
+    chosen = [h for h, name in enumerate(names) if name[lead + 1 : lead + 2] == "*"]
+    groups = np.array([names[h][lead] == CASES[1] for h in chosen], np.int32)
+    texts = [names[h][lead + 2 : -1] for h in chosen]
+    return Endings.of(texts, groups, np.array(chosen, np.int64))
+
+
+class LearnedClasses(NamedTuple):
+    """Classes of unknown words, learned from known ones."""
+
+    names: list[str]  # sorted, without `UNKNOWN`
+    finder: ClassFinder
+    words: WordClasses  # what the known ones would be in, (W,)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class SuffixClasses(BaseEstimator):  # type: ignore[misc]
     """Classes of the words of a column that are not known, as in TnT (Brants 2000).
@@ -148,27 +163,36 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
             return int(self.column)
         raise ValueError(f"column={self.column!r} of words is none of the columns {columns!r:.80}.")
 
-    def learn(self, words: Sequence[Any], counts: IntArray) -> list[str]:
-        """Return the sorted classes of words that occur so often, shape (n,), without `UNKNOWN`.
+    def learn(self, words: Sequence[Any], counts: IntArray) -> LearnedClasses:
+        """Return the classes of words that occur so often, shape (W,).
 
         TypeError if a word is no string.
         """
         self.check_parameters()
-        number = next((word for word in words if not isinstance(word, str)), None)
-        if number is not None:
+        if not set(map(type, words)) <= {str}:
+            number = next(word for word in words if not isinstance(word, str))
             raise TypeError(
                 f"column {self.column!r} of words has the symbol {number!r}, which has no "
                 "suffixes: it is no string."
             )
-        rare = list(compress(words, (counts <= self.max_count).tolist()))
-        spelling, lower = Letters.of(rare).spelling(), Letters.of(rare, in_lower_case=True)
-        cases = (~spelling.capital).astype(np.int32)
+        spelling, lower = Letters.of(words).spelling(), Letters.of(words, in_lower_case=True)
+        rare, cases = counts <= self.max_count, (~spelling.capital).astype(np.int32)
         times = np.zeros((len(CASES), len(SHAPES)), np.int64)
-        np.add.at(times, (cases, spelling.shape), 1)
+        np.add.at(times, (cases[rare], spelling.shape[rare]), 1)
         found = [f"{CLASS}{CASES[c]}>" for c in np.flatnonzero(times.sum(axis=1) > 1)]
         found += [f"{CLASS}{CASES[c]} {SHAPES[n]}>" for c, n in np.argwhere(times > 1).tolist()]
-        suffixes = repeated_suffixes(lower.without_digits(), cases, self.max_length)
-        return sorted([*found, *(f"{CLASS}{CASES[c]}*{suffix}>" for c, suffix in suffixes)])
+        plain = lower.without_digits().of_words(rare)
+        ends = RepeatedSuffixes.of(plain, cases[rare], self.max_length)
+        leads = [f"{CLASS}{case}*" for case in CASES]
+        pairs = zip(ends.groups.tolist(), ends.texts, strict=True)
+        names = [*found, *(f"{leads[group]}{text}>" for group, text in pairs)]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        place = np.empty(len(names), np.int64)
+        place[order] = np.arange(len(names))
+        names = [names[n] for n in order]
+        endings = ends.named(place[len(found) :])
+        finder = ClassFinder([*names, UNKNOWN], self.max_length, endings)
+        return LearnedClasses(names, finder, finder.find(spelling, lower))
 
     def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
         """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""

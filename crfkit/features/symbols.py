@@ -18,7 +18,14 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array, sorted_labels
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import CLASS, UNKNOWN, ClassFinder, SuffixClasses, SuffixTree
+from crfkit.features.suffixes import (
+    CLASS,
+    UNKNOWN,
+    ClassFinder,
+    LearnedClasses,
+    SuffixClasses,
+    SuffixTree,
+)
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -85,6 +92,17 @@ class SymbolNames(LazyNames):
             classes = self.symbols[column][self.n_known[column] :]
             self._finder = key, suffixes.finder(classes)
         return self._finder[1]
+
+    def remember(
+        self, column: int, suffixes: SuffixClasses, learned: LearnedClasses, numbers: IntArray
+    ) -> None:
+        """Keep what was learned of the words of a column, whose symbols have these numbers."""
+        n_known, key = self.n_known[column], (column, suffixes.max_length)
+        self._finder, known = (key, learned.finder), numbers < n_known
+        rows = np.empty((len(learned.words), n_known), np.int64)
+        rows[:, numbers[known]] = np.array(learned.words)[:, known]
+        leaf, end, shape = rows
+        self._tree = key, SuffixTree(leaf, end, shape, learned.finder.parents())
 
     def leads(self) -> Iterator[str]:
         """Yield what the names of each column begin with."""
@@ -336,15 +354,19 @@ class SymbolVectorizer(SequenceTransformer):
         classes = [names.classes(c) for c in range(len(tables))]
         if self.suffixes is not None:
             c = self.suffixes.place(names.columns)
-            learned = self.suffixes.learn(*_words(found[c], counts[c], tables[c].are_words))
-            classes[c] = sorted({*classes[c], *learned}) if classes[c] else learned
+            words = _words(found[c], counts[c], tables[c].are_words)
+            learned = self.suffixes.learn(*words)
+            is_new = not classes[c] and len(words[0]) == len(found[c])
+            classes[c] = sorted({*classes[c], *learned.names}) if classes[c] else learned.names
         symbols = [[*k, *others, UNKNOWN] for k, others in zip(known, classes, strict=True)]
         self.form_ = read.form
         self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
-        trios = zip(self._tables, tables, read.numbers, strict=True)
-        renumbered = [found.take(table)[numbers] for found, table, numbers in trios]
+        numbers = [found.take(table) for found, table in zip(self._tables, tables, strict=True)]
+        if self.suffixes is not None and is_new:
+            self.names_.remember(c, self.suffixes, learned, numbers[c] - self.names_.starts[c])
+        renumbered = [new[old] for new, old in zip(numbers, read.numbers, strict=True)]
         packed = self._packed(renumbered, read.offsets)
         self.counts_ = np.bincount(packed.indices, minlength=self.n_features_in_)
         return packed

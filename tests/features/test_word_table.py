@@ -88,9 +88,11 @@ def test_classes_are_those_of_two_words(some, max_length):
         found.update([f"<unknown {case}>", f"<unknown {case} {shape}>"])
         found.update(f"<unknown {case}*{end}>" for end in ends)
     learned = SuffixClasses(max_length=max_length).learn(some, np.ones(len(some), np.int64))
-    assert learned == sorted(name for name, count in found.items() if count > 1)
-    tree = SuffixClasses(max_length=max_length).tree(some, [*learned, suffixes.UNKNOWN])
-    number = {name: h for h, name in enumerate([*learned, suffixes.UNKNOWN])}
+    assert learned.names == sorted(name for name, count in found.items() if count > 1)
+    tree = SuffixClasses(max_length=max_length).tree(some, [*learned.names, suffixes.UNKNOWN])
+    assert all(map(np.array_equal, tree[:3], learned.words))
+    assert np.array_equal(tree.parent, learned.finder.parents())
+    number = {name: h for h, name in enumerate([*learned.names, suffixes.UNKNOWN])}
     one = SuffixClasses(max_length=max_length)
     assert tree.leaf.tolist() == [number[one._class_of(word, number)] for word in some]
 
