@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.graphs.methods import EXACT, Maximum, MaxMethod, SumMethod, Sums
+from crfkit.graphs.methods import EXACT, BestValues, Maximum, MaxMethod, Slopes, SumMethod, Sums
 from crfkit.graphs.plan import Plans, plans_of
 from crfkit.graphs.tables import scores_of
 from crfkit.kernels.graph.arrays import FactorTables
@@ -19,24 +19,10 @@ from crfkit.kernels.graph.junction_posterior import (
     junction_sample,
     junction_slopes,
 )
+from crfkit.structures import Capability
 
 FOR_SUMS = '"bp", "trw", "mean_field" or "gibbs"'
 FOR_MAXIMA = '"expansion", "mplp", "milp", or "cut" where two labels are associative'
-
-
-class Slopes(NamedTuple):
-    """Derivatives along a direction of the scores."""
-
-    marginals: FloatArray  # (state_ptr[-1],) of the probabilities of states of variables
-    beliefs: FloatArray  # (Z,) of those of the entries of tables
-
-
-class BestValues(NamedTuple):
-    """The best values of S graphs, the best first."""
-
-    values: IntArray  # (k, V)
-    scores: FloatArray  # (S, k) -inf where there are no more
-    counts: IntArray  # (S,) how many were found
 
 
 class JunctionTree(SumMethod, MaxMethod):
@@ -72,6 +58,15 @@ class JunctionTree(SumMethod, MaxMethod):
 
     bound: ClassVar[str] = EXACT
     is_convex: ClassVar[bool] = True
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.HESSIAN_PRODUCT,
+            Capability.POSTERIOR,
+            Capability.SAMPLE,
+            Capability.ENTROPY,
+            Capability.K_BEST,
+        }
+    )
 
     def __init__(self, budget: int = 1 << 22) -> None:
         self.budget = budget

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._types import BoolArray, FloatArray, IntArray
 from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.structures import Capability
 
 # What log Z of a method is to the true one.
 EXACT, UPPER, LOWER, NONE = "exact", "upper", "lower", "none"
@@ -42,6 +43,21 @@ class Maximum(NamedTuple):
         return found
 
 
+class Slopes(NamedTuple):
+    """Derivatives along a direction of the scores."""
+
+    marginals: FloatArray  # (state_ptr[-1],) of the probabilities of states of variables
+    beliefs: FloatArray  # (Z,) of those of the entries of tables
+
+
+class BestValues(NamedTuple):
+    """The best values of S graphs, the best first."""
+
+    values: IntArray  # (k, V)
+    scores: FloatArray  # (S, k) -inf where there are no more
+    counts: IntArray  # (S,) how many were found
+
+
 class BudgetError(ValueError):
     """A table would be larger than the budget of exact inference."""
 
@@ -50,26 +66,46 @@ class SumMethod(BaseEstimator, ABC):  # type: ignore[misc]
     """A way to compute log Z and marginals; options are parameters, as of estimators.
 
     `bound` says what its log Z is to the true one, "exact", "upper", "lower" or "none"; `is_convex`
-    whether it is a convex function of the scores, whose gradient the marginals and beliefs are.
+    whether it is a convex function of the scores, whose gradient the marginals and beliefs are;
+    `capabilities` what else it answers: with `Capability.HESSIAN_PRODUCT` and
+    `Capability.POSTERIOR`, it has `derivative`.
     """
 
     bound: ClassVar[str] = NONE
     is_convex: ClassVar[bool] = False
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @abstractmethod
     def sums(self, graph: FactorTables) -> Sums:
         """Return log Z and the marginals."""
+
+    def derivative(self, graph: FactorTables, tangent: FloatArray) -> Slopes:
+        """Return the derivatives of marginals and beliefs along a direction of scores, (Z,)."""
+        raise NotImplementedError(f"{self!r} has no derivatives")
+
+    def sample(self, graph: FactorTables, uniforms: FloatArray) -> IntArray:
+        """Return values that numbers from 0 to 1 choose, one for each variable, (n, V) both."""
+        raise NotImplementedError(f"{self!r} draws no samples")
+
+    def entropy(self, graph: FactorTables) -> FloatArray:
+        """Return the entropy of each graph in nats, (S,)."""
+        raise NotImplementedError(f"{self!r} has no entropies")
 
 
 class MaxMethod(BaseEstimator, ABC):  # type: ignore[misc]
     """A way to find the values of the largest score; options are parameters, as of estimators.
 
     `same_labels` says that the states of all variables are to be the same labels, those that one
-    may not have included.
+    may not have included; `capabilities` whether it has `k_best`.
     """
 
     same_labels: ClassVar[bool] = False
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @abstractmethod
     def maximum(self, graph: FactorTables) -> Maximum:
         """Return values of a large score."""
+
+    def k_best(self, graph: FactorTables, k: int) -> BestValues:
+        """Return the `k` best values of each graph, the best first."""
+        raise NotImplementedError(f"{self!r} lists no best values")

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from crfkit._types import FloatArray, IdArray, IntArray, Potentials, taken_rows
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, Potentials, taken_rows
 from crfkit.compiler.jit import frozen
 from crfkit.data.edges import ends_of
 from crfkit.kernels.chain.arrays import TransitionRows
@@ -78,6 +78,19 @@ class GraphTables(NamedTuple):
     rows: TransitionRows
     live: LiveLabels
     node: IntArray  # (L,) the node of each live label
+    places: IntArray  # (L,) where its score stands among those of all factors
+
+    def labels(self, values: IntArray) -> CodeArray:
+        """Return the labels that states of nodes are, (..., N)."""
+        found: CodeArray = self.live.label[self.live.ptr[:-1] + values].astype(np.int32)
+        return found
+
+    def filled(self, unary: FloatArray, pair: FloatArray) -> FloatArray:
+        """Return scores, or their derivatives, (N, K) and (M, K, K), as those of all factors."""
+        scores = np.empty(self.graph.score_ptr[-1])
+        scores[self.places] = unary[self.node, self.live.label]
+        fill_edges(self.rows, self.live, frozen(pair), scores)
+        return frozen(scores)
 
 
 def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> GraphTables:
@@ -100,16 +113,16 @@ def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> Graph
     scope = np.empty(scope_ptr[-1], np.int64)
     scope[scope_ptr[nodes]] = np.arange(len(nodes))
     scope[scope_ptr[edges]], scope[scope_ptr[edges] + 1] = rows.source, rows.target
-    scores = np.empty(score_ptr[-1])
-    places = score_ptr[nodes][node] + np.arange(len(node)) - ptr[:-1][node]
-    scores[places] = potentials.unary[node, label]
     live = LiveLabels(*map(frozen, (ptr, label, score_ptr[edges])))
-    fill_edges(rows, live, frozen(potentials.pair), scores)
+    places = score_ptr[nodes][node] + np.arange(len(node)) - ptr[:-1][node]
+    none = np.empty(0)
     graph = FactorTables(
-        *map(frozen, (sizes, ptr, scope, scope_ptr, scores, score_ptr, offsets,
+        *map(frozen, (sizes, ptr, scope, scope_ptr, none, score_ptr, offsets,
                       offsets + edge_offsets)),
     )  # fmt: skip
-    return GraphTables(graph, rows, live, node)
+    tables = GraphTables(graph, rows, live, node, places)
+    scores = tables.filled(potentials.unary, potentials.pair)
+    return tables._replace(graph=graph._replace(scores=scores))
 
 
 def _starts(lengths: IntArray) -> IntArray:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.junction_tree import JunctionTree
-from crfkit.graphs.methods import Maximum, MaxMethod, SumMethod, Sums
+from crfkit.graphs.methods import Maximum, MaxMethod, Slopes, SumMethod, Sums
+from crfkit.graphs.posterior import GraphPosterior
 from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
 from crfkit.kernels.graph.tables import add_beliefs
-from crfkit.structures import Capability, NoPathError, Structure
+from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
+from crfkit.structures.k_best import RankedCodes, labelings_at_most
+from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import restricted_tables
+from crfkit.structures.samples import as_uniforms
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
+
+# Questions that are answered whatever the methods, and those that a search answers.
+OF_ALL = frozenset({Capability.CONDITIONALS, Capability.SHARES})
+LISTS = frozenset({Capability.K_BEST})
 
 
 class NoLabelingError(NoPathError):
@@ -77,9 +86,6 @@ class GraphStructure(Structure[GraphPotentials]):
     """
 
     potentials = GraphPotentials
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.CONDITIONALS, Capability.SHARES}
-    )
 
     def __init__(
         self,
@@ -90,6 +96,17 @@ class GraphStructure(Structure[GraphPotentials]):
         self.inference = JunctionTree() if inference is None else inference
         self.search = JunctionTree() if search is None else search
         self.directed = directed
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:  # type: ignore[override]
+        """The optional questions that it answers, by what its methods do."""
+        lists: frozenset[Capability] = self._lister.capabilities & LISTS
+        return OF_ALL | lists | (self.inference.capabilities - LISTS)
+
+    @property
+    def _lister(self) -> Any:
+        """The method that lists the best labelings, if one does."""
+        return self.search if self.search.capabilities & LISTS else self.inference
 
     def answers(self, potentials: GraphPotentials) -> Sums:
         """Return log Z and marginals of live labels as the method has them, and what they are.
@@ -119,11 +136,60 @@ class GraphStructure(Structure[GraphPotentials]):
     ) -> FloatArray:
         """Return log Z, and the expected counts of labels and of pairs at the ends of edges."""
         tables, found = self._sums(potentials)
-        of_node = np.repeat(weight, np.diff(potentials.offsets))[tables.node]
-        out.unary[...] = 0.0
-        out.unary[tables.node, tables.live.label] = of_node * found.marginals
-        add_beliefs(tables.rows, tables.live, frozen(found.beliefs), frozen(weight), out.pair)
+        _write(potentials, tables, found, weight, out)
         return found.log_partition
+
+    def hessian_product(
+        self, potentials: GraphPotentials, tangent: GraphPotentials, weight: FloatArray, out: Counts
+    ) -> None:
+        """Differentiate the expected counts along a direction of the potentials."""
+        self._check(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
+        tables = self._tables(potentials)
+        found = self.inference.derivative(tables.graph, tables.filled(*tangent.arrays()))
+        _write(potentials, tables, found, weight, out)
+
+    def posterior(self, potentials: GraphPotentials) -> Posterior:
+        """Return the distribution of the label of each node."""
+        self._check(Capability.POSTERIOR, "loss='log'")
+        return GraphPosterior(self, potentials)
+
+    def sample(self, potentials: GraphPotentials, uniforms: FloatArray) -> CodeArray:
+        """Return labelings drawn by the method, shape (n, N)."""
+        self._check(Capability.SAMPLE, "inference='exact'")
+        tables, numbers = self._tables(potentials), as_uniforms(potentials, uniforms)
+        labels = tables.labels(self.inference.sample(tables.graph, numbers))
+        if len(labels):
+            score = self.score(potentials, labels[0])
+            _raise_dead(potentials, np.flatnonzero(score == -np.inf), -1)
+        return labels
+
+    def entropy(self, potentials: GraphPotentials) -> FloatArray:
+        """Return the entropy of the labelings of each graph, shape (S,)."""
+        self._check(Capability.ENTROPY, "inference='exact'")
+        return self.inference.entropy(self._sums(potentials)[0].graph)
+
+    def k_best(self, potentials: GraphPotentials, k: int) -> RankedCodes:
+        """Return the k best labelings of each graph, and their scores."""
+        self._check(Capability.K_BEST, "search='exact'")
+        tables, most = (
+            self._tables(potentials),
+            int(labelings_at_most(potentials, k).max(initial=1)),
+        )
+        found = self._lister.k_best(tables.graph, most)
+        _raise_dead(potentials, np.flatnonzero(found.counts == 0), -1)
+        labels, codes = tables.labels(found.values), [np.empty(0, np.int32)]
+        for count, (begin, end) in zip(found.counts, pairwise(potentials.offsets), strict=True):
+            codes.append(labels[:count, begin:end].ravel())
+        listed = np.arange(found.scores.shape[1]) < found.counts[:, None]
+        return RankedCodes(np.concatenate(codes), found.scores[listed], found.counts)
+
+    def _check(self, capability: Capability, instead: str) -> None:
+        """Raise MissingCapabilityError if no method answers a question."""
+        if capability not in self.capabilities:
+            raise MissingCapabilityError(
+                f"the structure {type(self).__name__} has no {capability.value} with "
+                f"{self.inference!r}. Use {instead}, or inference='exact'."
+            )
 
     def infer(self, potentials: GraphPotentials) -> GraphSums:
         """Return the marginals of nodes and of each edge, and what the method says of them."""
@@ -154,8 +220,7 @@ class GraphStructure(Structure[GraphPotentials]):
             )
         if self.gaps is not None:
             self.gaps += (found.bound - found.score)[~found.exact].tolist()
-        labels = tables.live.label[tables.live.ptr[:-1] + found.values]
-        return labels.astype(np.int32), found
+        return tables.labels(found.values), found
 
     def score(self, potentials: GraphPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of one labeling of each graph, shape (S,)."""
@@ -211,6 +276,20 @@ class GraphStructure(Structure[GraphPotentials]):
     ) -> None:
         """Add the expected counts of independent labels, and of pairs of them."""
         add_expected_paths(potentials, potentials.rows, shares, weight, out)
+
+
+def _write(
+    potentials: GraphPotentials,
+    tables: GraphTables,
+    found: Sums | Slopes,
+    weight: FloatArray,
+    out: Counts,
+) -> None:
+    """Write marginals times weights of graphs, (S,), and add the beliefs of edges times these."""
+    of_node = np.repeat(weight, np.diff(potentials.offsets))[tables.node]
+    out.unary[...] = 0.0
+    out.unary[tables.node, tables.live.label] = of_node * found.marginals
+    add_beliefs(tables.rows, tables.live, frozen(found.beliefs), frozen(weight), out.pair)
 
 
 def _raise_dead(potentials: GraphPotentials, graphs: IntArray, position: int) -> None:
