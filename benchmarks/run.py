@@ -30,6 +30,7 @@ import corrections
 import decoders
 import decoding
 import family_speed
+import graphs_maximum
 import handwriting
 import hmm_speed
 import label_bias
@@ -82,6 +83,7 @@ PARTS: dict[str, ModuleType] = {
     "hmm_speed": hmm_speed,
     "pos_tagging": pos_tagging,
     "family_speed": family_speed,
+    "graphs_maximum": graphs_maximum,
 }
 
 
