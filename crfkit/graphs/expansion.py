@@ -102,7 +102,8 @@ def _require_metric(graph: FactorTables) -> None:
 def _best_singles(graph: FactorTables) -> IntArray:
     """Return the values that factors of one variable score most."""
     single = np.zeros(int(graph.state_ptr[-1]))
-    sum_singles(graph, single)
+    for s in range(len(graph.factor_ptr) - 1):
+        sum_singles(graph, s, single)
     row = np.repeat(np.arange(len(graph.sizes)), graph.sizes)
     order = np.lexsort((-np.arange(len(single)), single, row))
     return np.asarray(order[graph.state_ptr[1:] - 1] - graph.state_ptr[:-1])

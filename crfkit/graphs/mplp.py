@@ -76,7 +76,8 @@ def _messages(graph: FactorTables) -> Messages:
     entries = wide[np.argsort(graph.scope[wide], kind="stable")]
     sent_ptr = _starts(graph.sizes[graph.scope])
     single = np.zeros(int(graph.state_ptr[-1]))
-    sum_singles(graph, single)
+    for s in range(len(graph.factor_ptr) - 1):
+        sum_singles(graph, s, single)
     most = int(graph.sizes.max(initial=1))
     return Messages(
         single=single,

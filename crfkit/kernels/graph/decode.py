@@ -11,14 +11,17 @@ from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.reweighted import (
     Messages,
     dual_bound,
+    find_belief,
     first_digits,
+    leave_out,
     next_digits,
     pass_messages,
 )
-from crfkit.kernels.graph.scores import entry_of, score_of
+from crfkit.kernels.graph.scores import entry_of, score_of, sum_singles
 
 # Sweeps of changes of single variables, at most; checks in a row without progress.
 MOST_SWEEPS, MOST_IDLE = 20, 5
+MOST_ROUNDS, LEAST_SHARE = 100, 0.02
 # How far a bound may be from a score, as a share, for both to be the same but for rounding.
 ROUNDING = 1e-10
 
@@ -153,13 +156,19 @@ def _open_neighbors(graph: FactorTables, messages: Messages, found: Labelings, v
 
 
 @kernel
-def decode(graph: FactorTables, s: int, messages: Messages, found: Labelings, back: bool) -> None:
-    """Choose values one variable after the other, improve them, and keep them if they are best."""
+def decode(graph: FactorTables, s: int, messages: Messages, found: Labelings) -> None:
+    """Choose values one variable after the other, each given those before."""
     first, last = graph.variable_ptr[s], graph.variable_ptr[s + 1]
     for v in range(first, last):
         found.known[v] = 0
-    for n in range(last - first):
-        _choose(graph, messages, last - 1 - n if back else first + n, found, 0)
+    for v in range(first, last):
+        _choose(graph, messages, v, found, 0)
+
+
+@kernel
+def keep_if_better(graph: FactorTables, s: int, messages: Messages, found: Labelings) -> None:
+    """Improve the labeling that is tried, all of whose values are open, and keep it if it is best."""
+    first, last = graph.variable_ptr[s], graph.variable_ptr[s + 1]
     sweeps = 0
     while sweeps < MOST_SWEEPS and _improve(graph, messages, found, first, last):
         sweeps += 1
@@ -168,6 +177,58 @@ def decode(graph: FactorTables, s: int, messages: Messages, found: Labelings, ba
         found.score[s] = score
         for v in range(first, last):
             found.values[v] = found.trial[v]
+
+
+@part
+def _count_open(graph: FactorTables, s: int, messages: Messages) -> int:
+    """Return how many variables have several states left."""
+    count = 0
+    for v in range(graph.variable_ptr[s], graph.variable_ptr[s + 1]):
+        states = 0
+        for x in range(graph.state_ptr[v], graph.state_ptr[v + 1]):
+            states += messages.single[x] > -math.inf
+        count += states > 1
+    return count
+
+
+@part
+def _fix_first(graph: FactorTables, s: int, messages: Messages) -> None:
+    """Leave the first variable that has several states its best one."""
+    for v in range(graph.variable_ptr[s], graph.variable_ptr[s + 1]):
+        largest, best, states = find_belief(graph, messages, v), -1, 0
+        for k in range(graph.sizes[v]):
+            states += messages.belief[k] > -math.inf
+            if best < 0 and messages.belief[k] == largest:
+                best = k
+        if states > 1:
+            for k in range(graph.sizes[v]):
+                if k != best:
+                    leave_out(graph, messages, v, k)
+            return
+
+
+@kernel
+def dive(graph: FactorTables, s: int, messages: Messages, found: Labelings, gap: float) -> None:
+    """Leave out states that lose less and less, until a labeling is left, and keep it if it is best.
+
+    Where no state loses anything, one variable gets a value. Nothing is proved by that; the
+    messages are of no use for a bound afterwards.
+    """
+    share, rounds = 0.5, 0
+    while rounds < MOST_ROUNDS + found.n_iter[s]:
+        pass_messages(graph, s, messages, False, share * gap)
+        pass_messages(graph, s, messages, True, share * gap)
+        count = _count_open(graph, s, messages)
+        if count == 0:
+            break
+        share *= 0.5
+        if share < LEAST_SHARE:
+            _fix_first(graph, s, messages)
+            share = 0.5
+        rounds += 1
+    decode(graph, s, messages, found)
+    sum_singles(graph, s, messages.single)
+    keep_if_better(graph, s, messages, found)
 
 
 @kernel
@@ -184,7 +245,8 @@ def maximize_graphs(
             found.n_iter[s] += 1
             pass_messages(graph, s, messages, False, gap)
             pass_messages(graph, s, messages, True, gap)
-            decode(graph, s, messages, found, False)
+            decode(graph, s, messages, found)
+            keep_if_better(graph, s, messages, found)
             score, before = found.score[s], found.bound[s]
             found.bound[s] = max(score, min(before, dual_bound(graph, s, messages)))
             rounding = ROUNDING * (1.0 + abs(found.bound[s]))
@@ -193,3 +255,5 @@ def maximize_graphs(
                 break
             fallen = before - found.bound[s]
             idle = 0 if fallen > tol * (1.0 + abs(found.bound[s])) else idle + 1
+        if found.bound[s] > found.score[s] and gap > 2.0 * rounding:
+            dive(graph, s, messages, found, min(gap, 1e300))

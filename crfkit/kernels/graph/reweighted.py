@@ -134,7 +134,7 @@ def _collect(graph: FactorTables, messages: Messages, a: int) -> None:
 
 
 @part
-def _leave_out(graph: FactorTables, messages: Messages, v: int, k: int) -> None:
+def leave_out(graph: FactorTables, messages: Messages, v: int, k: int) -> None:
     """Leave out a state of a variable from now on."""
     messages.single[graph.state_ptr[v] + k] = -math.inf
     for e in range(messages.entry_ptr[v], messages.entry_ptr[v + 1]):
@@ -154,7 +154,7 @@ def find_belief(graph: FactorTables, messages: Messages, v: int) -> float:
             for e in range(messages.entry_ptr[v], messages.entry_ptr[v + 1]):
                 score += messages.sent[messages.sent_ptr[messages.entries[e]] + k]
         if not score > -math.inf:
-            _leave_out(graph, messages, v, k)
+            leave_out(graph, messages, v, k)
         messages.belief[k] = score
         largest = max(largest, score)
     return largest
@@ -175,7 +175,7 @@ def _update(graph: FactorTables, messages: Messages, v: int, back: bool, gap: fl
     largest = find_belief(graph, messages, v)
     for k in range(graph.sizes[v]):
         if largest - messages.belief[k] > gap:
-            _leave_out(graph, messages, v, k)
+            leave_out(graph, messages, v, k)
             messages.belief[k] = -math.inf
     share = 1.0 / max(givers, takers, 1)
     for e in range(messages.entry_ptr[v], messages.entry_ptr[v + 1]):

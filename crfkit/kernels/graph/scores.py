@@ -34,11 +34,12 @@ def score_values(graph: FactorTables, values: IntArray, out: FloatArray) -> None
 
 
 @kernel
-def sum_singles(graph: FactorTables, single: FloatArray) -> None:
-    """Add up the factors of one variable: scores of all states."""
-    for x in range(len(single)):
+def sum_singles(graph: FactorTables, s: int, single: FloatArray) -> None:
+    """Add up the factors of one variable: scores of the states of a graph."""
+    first, last = graph.variable_ptr[s], graph.variable_ptr[s + 1]
+    for x in range(graph.state_ptr[first], graph.state_ptr[last]):
         single[x] = 0.0
-    for f in range(len(graph.score_ptr) - 1):
+    for f in range(graph.factor_ptr[s], graph.factor_ptr[s + 1]):
         if graph.scope_ptr[f + 1] - graph.scope_ptr[f] == 1:
             first = graph.state_ptr[graph.scope[graph.scope_ptr[f]]]
             start = graph.score_ptr[f]
