@@ -22,6 +22,8 @@ class MPLP(MaxMethod):
     before, and improved by changes of single ones. States that lose more than the distance of the
     bound to the best score so far are left out, which lowers the bound below that of the linear
     program. Where it meets a score, these values are the best. On forests one pass is enough.
+    Where it does not, some hundred passes at most follow in which states are left out that lose
+    less and less, for a better labeling; they do not touch the bound.
 
     Takes factors of any number of variables, and scores of ``-inf``.
 

@@ -21,7 +21,9 @@ from crfkit.kernels.graph.scores import entry_of, score_of, sum_singles
 
 # Sweeps of changes of single variables, at most; checks in a row without progress.
 MOST_SWEEPS, MOST_IDLE = 20, 5
-MOST_ROUNDS, LEAST_SHARE = 100, 0.02
+# Passes of a dive, at most, beside as many as went before; the shares of the distance of the bound
+# to the best score that states may lose in it.
+MOST_ROUNDS, FIRST_SHARE, LEAST_SHARE = 100, 0.5, 0.02
 # How far a bound may be from a score, as a share, for both to be the same but for rounding.
 ROUNDING = 1e-10
 
@@ -167,7 +169,7 @@ def decode(graph: FactorTables, s: int, messages: Messages, found: Labelings) ->
 
 @kernel
 def keep_if_better(graph: FactorTables, s: int, messages: Messages, found: Labelings) -> None:
-    """Improve the labeling that is tried, all of whose values are open, and keep it if it is best."""
+    """Improve the labeling that is tried, whose values are all open; keep it if it is best."""
     first, last = graph.variable_ptr[s], graph.variable_ptr[s + 1]
     sweeps = 0
     while sweeps < MOST_SWEEPS and _improve(graph, messages, found, first, last):
@@ -209,12 +211,12 @@ def _fix_first(graph: FactorTables, s: int, messages: Messages) -> None:
 
 @kernel
 def dive(graph: FactorTables, s: int, messages: Messages, found: Labelings, gap: float) -> None:
-    """Leave out states that lose less and less, until a labeling is left, and keep it if it is best.
+    """Leave out states that lose less and less, until a labeling is left; keep it if it is best.
 
     Where no state loses anything, one variable gets a value. Nothing is proved by that; the
     messages are of no use for a bound afterwards.
     """
-    share, rounds = 0.5, 0
+    share, rounds = FIRST_SHARE, 0
     while rounds < MOST_ROUNDS + found.n_iter[s]:
         pass_messages(graph, s, messages, False, share * gap)
         pass_messages(graph, s, messages, True, share * gap)
@@ -224,7 +226,7 @@ def dive(graph: FactorTables, s: int, messages: Messages, found: Labelings, gap:
         share *= 0.5
         if share < LEAST_SHARE:
             _fix_first(graph, s, messages)
-            share = 0.5
+            share = FIRST_SHARE
         rounds += 1
     decode(graph, s, messages, found)
     sum_singles(graph, s, messages.single)
@@ -256,4 +258,5 @@ def maximize_graphs(
             fallen = before - found.bound[s]
             idle = 0 if fallen > tol * (1.0 + abs(found.bound[s])) else idle + 1
         if found.bound[s] > found.score[s] and gap > 2.0 * rounding:
-            dive(graph, s, messages, found, min(gap, 1e300))
+            known = found.score[s] > -math.inf
+            dive(graph, s, messages, found, gap if known else 1.0 + abs(found.bound[s]))
