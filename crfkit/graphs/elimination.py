@@ -2,8 +2,9 @@
 
 A variable that is eliminated leaves its neighbors joined to one another: it and they are a clique,
 and the largest table of a junction tree is that of the largest clique. Leaves are taken first, so
-that a forest costs linear time and has cliques of two; in what is left then, several greedy orders
-are tried (Rose 1973; Kjaerulff 1990), of which the one with the fewest entries is taken.
+that a forest costs linear time and has cliques of two; in what is left then, several orders are
+tried, greedy ones (Rose 1973; Kjaerulff 1990) and from one end to the other, of which the one with
+the fewest entries is taken.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
+
 # Orders with random ties are tried where the best of the others has a table that is so large.
-LARGE_BITS = 18.0
+LARGE_BITS = 12.0
 TRIES = 12
+MOST_TRIED = 1000  # in graphs of so many variables
 # Fill is counted in graphs that have at most so many variables left.
 MOST_FILLED = 3000
 # No order is followed beyond a table of so many bits, which no memory holds.
@@ -35,7 +41,9 @@ class Elimination(NamedTuple):
     entries: float  # of all tables
 
 
-def eliminate(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> Elimination:
+def eliminate(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]], most_bits: float = math.inf
+) -> Elimination:
     """Return a cheap order of the variables that have more than one state.
 
     Parameters
@@ -44,6 +52,8 @@ def eliminate(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> Eliminat
         How many states each variable has.
     scopes : sequence of sequences of ints
         Sets of variables each two of which are neighbors.
+    most_bits : float, default=inf
+        log2 of the entries that a table may have: orders that keep to it go first.
     """
     near: Neighbors = [set() for _ in sizes]
     for scope in scopes:
@@ -57,7 +67,8 @@ def eliminate(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> Eliminat
     core = [v for v, own in enumerate(near) if own]
     if not core:
         return leaves
-    best = min(_tried(core, near, logs), key=lambda found: found.entries)
+    tried = _tried(core, near, logs)
+    best = min(tried, key=lambda found: (found.bits > most_bits, found.entries))
     return Elimination(
         leaves.order + best.order, leaves.neighbors + best.neighbors,
         max(leaves.bits, best.bits), leaves.entries + best.entries,
@@ -104,14 +115,30 @@ def _tried(core: list[int], near: Neighbors, logs: list[float]) -> list[Eliminat
     found = [_greedy(core, near, logs, by_degree)]
     if found[0].bits > HOPELESS_BITS:
         return found
+    for place in (dict(zip(core, core, strict=True)), _along(core, near)):
+        found.append(_greedy(core, near, logs, partial(_in_turn, place)))
     if len({logs[v] for v in core}) > 1:
         found.append(_greedy(core, near, logs, by_weight))
     if len(core) <= MOST_FILLED:
         found.append(_min_fill(core, near, logs, None))
-        if found[-1].bits > LARGE_BITS:
+        if found[-1].bits > LARGE_BITS and len(core) <= MOST_TRIED:
             ties = random.Random(0)
             found += [_min_fill(core, near, logs, ties) for _ in range(TRIES)]
     return found
+
+
+def _in_turn(place: dict[int, int], own: Neighbors) -> Key:
+    return place.__getitem__
+
+
+def _along(core: list[int], near: Neighbors) -> dict[int, int]:
+    """Return places of variables such that neighbors are not far apart (Cuthill and McKee 1969)."""
+    place = {v: i for i, v in enumerate(core)}
+    ends = [(place[v], place[u]) for v in core for u in near[v]]
+    rows, columns = np.array(ends, np.int64).T
+    graph = sp.csr_matrix((np.ones(len(ends)), (rows, columns)), shape=(len(core), len(core)))
+    order = sp.csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True)
+    return {core[v]: i for i, v in enumerate(order.tolist())}
 
 
 def _greedy(

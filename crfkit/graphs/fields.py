@@ -9,16 +9,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
+from sklearn.utils import check_random_state
 
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, IntArray
 from crfkit.graphs.factors import Factor
 from crfkit.graphs.graph import Graph, Nodes
+from crfkit.graphs.methods import EXACT, MaxMethod, Sampler, SumMethod
+from crfkit.graphs.results import FieldMaximum, FieldSums
+from crfkit.graphs.tables import factor_tables
+from crfkit.kernels.graph.arrays import FactorTables
 
 MOST_STATES = 1 << 22
+FORBIDDEN = "each combination of values has the score -inf."
 
 
 class RandomField:
-    """A distribution of a few discrete variables, the normalized product of its factors.
+    """A distribution of discrete variables, the normalized product of its factors.
 
     ``P(x) = exp(sum of the scores of all factors at x) / Z``. Two variables are neighbors where a
     factor has both, and by the theorem of Hammersley and Clifford (Besag 1974) a variable depends
@@ -26,8 +32,11 @@ class RandomField:
     :meth:`clamped`, is a conditional random field of the others (Lafferty, McCallum and Pereira
     2001).
 
-    All answers are exact: all combinations of values are enumerated, 4 million at most. A field of
-    more can be read, written and clamped.
+    All properties, and all methods but those that take a `method`, answer exactly: by enumeration
+    of all combinations of values where these are 4 million at most, else by a junction tree
+    (:class:`crfkit.graphs.junction_tree.JunctionTree`), of whose budget a BudgetError tells.
+    `joint` is always enumerated. :meth:`infer`, :meth:`map` and :meth:`sample` do as the method
+    that they are given.
 
     Parameters
     ----------
@@ -61,6 +70,9 @@ class RandomField:
     array([0.731, 0.269])
     >>> field.dependence("a", "c", given="b") < 1e-15
     True
+    >>> ring = RandomField(((i, (i + 1) % 50), agree) for i in range(50))
+    >>> ring.infer("exact").log_partition.__round__(3), ring.infer("trw").log_partition.__round__(3)
+    (65.663, 65.663)
     """
 
     def __init__(
@@ -73,6 +85,7 @@ class RandomField:
         self.nodes: Nodes = self.graph.nodes
         found = self._sizes()
         self.sizes = tuple(found[node] for node in self.nodes)
+        self._places = {node: i for i, node in enumerate(self.nodes)}
 
     def _sizes(self) -> dict[Hashable, int]:
         sizes: dict[Hashable, int] = {}
@@ -87,6 +100,101 @@ class RandomField:
             raise ValueError(f"no factor has {unknown[0]!r}.")
         return sizes
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether there are more combinations of values than are enumerated."""
+        return math.prod(self.sizes) > MOST_STATES
+
+    @cached_property
+    def tables(self) -> FactorTables:
+        """The factors as methods of inference read them."""
+        scopes = [[self._places[node] for node in factor.nodes] for factor in self.factors]
+        return factor_tables(self.sizes, scopes, [factor.scores for factor in self.factors])
+
+    def infer(self, method: str | SumMethod = "exact") -> FieldSums:
+        """Return log Z and the probabilities of values, by a method of one's choice.
+
+        Parameters
+        ----------
+        method : str or SumMethod, default="exact"
+            A name out of `crfkit.graphs.named.SUMS`, or such a method with parameters of its own.
+
+        Raises
+        ------
+        BudgetError
+            If the method is exact, and needs a table that is too large.
+        """
+        from crfkit.graphs.named import SUMS, named
+
+        chosen = named(method, SUMS)
+        found, graph = chosen.sums(self.tables), self.tables
+        of_variables = np.split(found.marginals, graph.state_ptr[1:-1])
+        of_factors = np.split(found.beliefs, graph.score_ptr[1:-1])
+        return FieldSums(
+            log_partition=float(found.log_partition[0]),
+            marginals=dict(zip(self.nodes, of_variables, strict=bool(self.nodes))),
+            beliefs=tuple(
+                own.reshape(factor.scores.shape)
+                for own, factor in zip(of_factors, self.factors, strict=bool(self.factors))
+            ),
+            exact_=bool(found.exact[0]),
+            bound_=EXACT if found.exact[0] else chosen.bound,
+            converged_=bool(found.converged[0]),
+            n_iter_=int(found.n_iter[0]),
+        )
+
+    def map(self, method: str | MaxMethod = "exact") -> FieldMaximum:
+        """Return values of the largest score, or of a large one, by a method of one's choice.
+
+        Parameters
+        ----------
+        method : str or MaxMethod, default="exact"
+            A name out of `crfkit.graphs.named.MAXIMA`, or such a method with parameters of its own.
+
+        Raises
+        ------
+        BudgetError
+            If the method is exact, and needs a table that is too large.
+        """
+        from crfkit.graphs.named import MAXIMA, named
+
+        found = named(method, MAXIMA).maximum(self.tables)
+        return FieldMaximum(
+            values=dict(zip(self.nodes, found.values.tolist(), strict=True)),
+            score=float(found.score[0]),
+            bound_=float(found.bound[0]),
+            exact_=bool(found.exact[0]),
+            n_iter_=int(found.n_iter[0]),
+        )
+
+    def sample(
+        self,
+        n: int = 1,
+        method: str | Sampler = "exact",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> IntArray:
+        """Return values drawn from the distribution, shape (n, V), a column for each of `nodes`.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How often.
+        method : str or Sampler, default="exact"
+            A name out of `crfkit.graphs.named.SAMPLERS`, or such a method with parameters of its
+            own.
+        random_state : int, RandomState or None
+            Where the random numbers are from.
+
+        Raises
+        ------
+        BudgetError
+            If the method is exact, and needs a table that is too large.
+        """
+        from crfkit.graphs.named import SAMPLERS, named
+
+        uniforms = check_random_state(random_state).uniform(size=(n, len(self.nodes)))
+        return named(method, SAMPLERS).sample(self.tables, uniforms)
+
     @cached_property
     def _scores(self) -> FloatArray:
         """The scores of all combinations of values, an axis for each variable."""
@@ -97,7 +205,7 @@ class RandomField:
             )
         total = np.zeros(self.sizes)
         for factor in self.factors:
-            places = [self.nodes.index(node) for node in factor.nodes]
+            places = [self._places[node] for node in factor.nodes]
             order = np.argsort(places)
             shape = [1] * len(self.nodes)
             for place, size in zip(places, factor.scores.shape, strict=True):
@@ -108,9 +216,9 @@ class RandomField:
     @cached_property
     def log_partition(self) -> float:
         """Log Z, the logarithm of the sum of the potentials of all combinations of values."""
-        log_z = float(logsumexp(self._scores))
+        log_z = self.infer().log_partition if self._is_large else float(logsumexp(self._scores))
         if log_z == -math.inf:
-            raise ValueError("each combination of values has the score -inf.")
+            raise ValueError(FORBIDDEN)
         return log_z
 
     @cached_property
@@ -130,12 +238,24 @@ class RandomField:
         return self.clamped(values).log_partition - self.log_partition
 
     def argmax(self) -> dict[Hashable, int]:
-        """Return the most probable values of all variables; of equal ones, the lowest."""
+        """Return the most probable values of all variables; of equal ones, the lowest.
+
+        Where too many combinations are to be enumerated, any of equal ones.
+        """
+        if self._is_large:
+            return self.map().values
         best = np.unravel_index(np.argmax(self._scores), self.sizes)
         return {node: int(value) for node, value in zip(self.nodes, best, strict=True)}
 
     def marginal(self, *nodes: Hashable) -> FloatArray:
         """Return the probabilities of the values of some variables, an axis for each."""
+        if self._is_large:
+            shape = [self.sizes[self._places[node]] for node in nodes]
+            joined = RandomField([*self.factors, Factor.of(nodes, np.zeros(shape))], self.nodes)
+            found = joined.infer()
+            if found.log_partition == -math.inf:
+                raise ValueError(FORBIDDEN)
+            return found.beliefs[-1]
         others = tuple(i for i, node in enumerate(self.nodes) if node not in nodes)
         kept = [node for node in self.nodes if node in nodes]
         table: FloatArray = self.joint.sum(axis=others)
@@ -162,7 +282,7 @@ class RandomField:
         these values: so a difference of two is the logarithm of a probability.
         """
         for node, value in values.items():
-            if node not in self.nodes or not 0 <= value < self.sizes[self.nodes.index(node)]:
+            if node not in self._places or not 0 <= value < self.sizes[self._places[node]]:
                 raise ValueError(f"no variable {node!r} has the value {value!r}.")
         free = [node for node in self.nodes if node not in values]
         return RandomField([factor.clamped(values) for factor in self.factors], free)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.gibbs import GibbsSampling
 from crfkit.graphs.integer_program import IntegerProgram
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.mean_field import MeanField
-from crfkit.graphs.methods import MaxMethod, SumMethod
+from crfkit.graphs.methods import MaxMethod, Sampler, SumMethod
 from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.mplp import MPLP
 from crfkit.graphs.tree_reweighted import TreeReweighted
@@ -27,3 +30,15 @@ MAXIMA: dict[str, type[MaxMethod]] = {
     "mplp": MPLP,
     "milp": IntegerProgram,
 }
+SAMPLERS: dict[str, type[Sampler]] = {"exact": JunctionTree, "gibbs": GibbsSampling}
+
+Method = TypeVar("Method")
+
+
+def named(method: str | Method, known: Mapping[str, type[Method]]) -> Method:
+    """Return the method of a name; an object is one. ValueError names those that there are."""
+    if not isinstance(method, str):
+        return method
+    if method not in known:
+        raise ValueError(f"no method is named {method!r}: choose {', '.join(map(repr, known))}.")
+    return known[method]()

@@ -174,7 +174,7 @@ def make_plan(sizes: Sequence[int], scopes: Sequence[Sequence[int]], most_bits: 
     most_bits : float
         log2 of the largest number of entries of a table.
     """
-    found = eliminate(sizes, scopes)
+    found = eliminate(sizes, scopes, most_bits)
     if found.bits > most_bits:
         none = np.empty(0, np.int64)
         return Plan(found.bits, none, none, none, none, none, none, none, none, none, none, [])
