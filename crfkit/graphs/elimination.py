@@ -68,7 +68,7 @@ def eliminate(
     if not core:
         return leaves
     tried = _tried(core, near, logs)
-    best = min(tried, key=lambda found: (found.bits > most_bits, found.entries))
+    best = min(tried, key=lambda found: (max(found.bits, most_bits), found.entries))
     return Elimination(
         leaves.order + best.order, leaves.neighbors + best.neighbors,
         max(leaves.bits, best.bits), leaves.entries + best.entries,

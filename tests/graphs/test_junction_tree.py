@@ -169,11 +169,11 @@ def grid(n):
 def test_a_table_over_the_budget_is_an_error_that_names_other_methods():
     edges = grid(7)
     graph = factor_tables([2] * 49, edges, [np.eye(2)] * len(edges))
-    JunctionTree(1 << 9).sums(graph)
-    with pytest.raises(BudgetError, match=r"table .* has 2\^9.0 entries, and the .* 2\^8.0.*trw"):
-        JunctionTree(1 << 8).sums(graph)
+    JunctionTree(1 << 8).sums(graph)
+    with pytest.raises(BudgetError, match=r"table .* has 2\^8.0 entries, and the .* 2\^7.0.*trw"):
+        JunctionTree(1 << 7).sums(graph)
     with pytest.raises(BudgetError, match='"expansion", "mplp", "milp"'):
-        JunctionTree(1 << 8).maximum(graph)
+        JunctionTree(1 << 7).maximum(graph)
     edges = grid(110)
     graph = factor_tables([2] * 110**2, edges, [np.eye(2)] * len(edges))
     with pytest.raises(BudgetError, match=r"2\^10\d.* or more entries"):
