@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from crfkit._types import FloatArray, IntArray
 from crfkit.graphs.factors import Factor
 from crfkit.graphs.graph import Graph, Nodes
-from crfkit.graphs.methods import EXACT, MaxMethod, Sampler, SumMethod
+from crfkit.graphs.methods import EXACT, MaxMethod, SumMethod
 from crfkit.graphs.results import FieldMaximum, FieldSums
 from crfkit.graphs.tables import factor_tables
 from crfkit.kernels.graph.arrays import FactorTables
@@ -170,7 +170,7 @@ class RandomField:
     def sample(
         self,
         n: int = 1,
-        method: str | Sampler = "exact",
+        method: str | SumMethod = "exact",
         random_state: int | np.random.RandomState | None = None,
     ) -> IntArray:
         """Return values drawn from the distribution, shape (n, V), a column for each of `nodes`.
@@ -179,9 +179,8 @@ class RandomField:
         ----------
         n : int, default=1
             How often.
-        method : str or Sampler, default="exact"
-            A name out of `crfkit.graphs.named.SAMPLERS`, or such a method with parameters of its
-            own.
+        method : str or SumMethod, default="exact"
+            "exact" or "gibbs", or such a method with parameters of its own.
         random_state : int, RandomState or None
             Where the random numbers are from.
 
@@ -189,11 +188,13 @@ class RandomField:
         ------
         BudgetError
             If the method is exact, and needs a table that is too large.
+        NotImplementedError
+            If the method draws no samples.
         """
-        from crfkit.graphs.named import SAMPLERS, named
+        from crfkit.graphs.named import SUMS, named
 
         uniforms = check_random_state(random_state).uniform(size=(n, len(self.nodes)))
-        return named(method, SAMPLERS).sample(self.tables, uniforms)
+        return named(method, SUMS).sample(self.tables, uniforms)
 
     @cached_property
     def _scores(self) -> FloatArray:

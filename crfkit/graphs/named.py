@@ -11,7 +11,7 @@ from crfkit.graphs.gibbs import GibbsSampling
 from crfkit.graphs.integer_program import IntegerProgram
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.mean_field import MeanField
-from crfkit.graphs.methods import MaxMethod, Sampler, SumMethod
+from crfkit.graphs.methods import MaxMethod, SumMethod
 from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.mplp import MPLP
 from crfkit.graphs.tree_reweighted import TreeReweighted
@@ -30,7 +30,6 @@ MAXIMA: dict[str, type[MaxMethod]] = {
     "mplp": MPLP,
     "milp": IntegerProgram,
 }
-SAMPLERS: dict[str, type[Sampler]] = {"exact": JunctionTree, "gibbs": GibbsSampling}
 
 Method = TypeVar("Method")
 
