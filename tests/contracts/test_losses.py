@@ -6,7 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from crfkit.data import Edges
 from crfkit.data.targets import Targets, Weights
+from crfkit.graphs.potentials import GraphPotentials
+from crfkit.graphs.structure import GraphStructure
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import (
     LOSSES,
@@ -28,6 +31,7 @@ STRUCTURES = {
     "sparse chain": SparseChain([0, 0, 1, 2], [0, 2, 1, 0], 3),
     "segments": SemiMarkov(),
     "forest": Tree(),
+    "graph": GraphStructure(),
     "ring (an extension)": Ring(),
 }
 
@@ -100,6 +104,12 @@ def problem(structure, seed, own_steps=False):
     if isinstance(structure, Tree):
         forest = random_forest(np.random.default_rng(seed), [3, 1, 4])
         scores = TreePotentials(*scores, *forest.arrays)
+    if isinstance(structure, GraphStructure):
+        unary, pair, index, *rest = scores
+        edges = [[(0, 1), (2, 1), (0, 2)], [], [(0, 3), (1, 0), (1, 3)]]
+        topology = Edges.of_graphs(edges, [3, 1, 4])
+        own = index[[0, 1, 2, 4, 5, 6]] if own_steps else index
+        scores = GraphPotentials(unary, pair, own, *rest, *topology.arrays)
     return scores, labels
 
 
