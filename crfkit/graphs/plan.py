@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from threading import Lock
@@ -22,6 +22,8 @@ from crfkit.kernels.graph.junction import JunctionTrees, JunctionWorkspace
 
 # Runs of entries whose places are listed; those of more are sums of two lists.
 LISTED = 256
+# Terms of tables with more entries are multiplied in groups of at most so many.
+GROUPED = 1 << 12
 # Plans are kept while they have no more bytes than this.
 KEPT_BYTES = 1 << 28
 
@@ -181,32 +183,39 @@ def make_plan(sizes: Sequence[int], scopes: Sequence[Sequence[int]], most_bits: 
     tree = _Tree(sizes, found)
     for f, scope in enumerate(scopes):
         tree.add_factor(f, scope)
+    tree.group_terms()
     return tree.plan(found.bits)
+
+
+class Term(NamedTuple):
+    """A factor, or ~number of a clique that sends a message, and the variables of its table."""
+
+    source: int
+    variables: list[int]
 
 
 class _Tree:
     """Cliques of an elimination, joined where one has all the variables of another.
 
     The variables of a clique are in the order of elimination, the last first: so those of the
-    separator lead, and are in the same order in the parent.
+    separator lead, and are in the same order in the parent. A term is a factor or a message and its
+    variables, the last fastest.
     """
 
     def __init__(self, sizes: Sequence[int], found: Elimination) -> None:
         self.sizes = sizes
-        place = {v: i for i, v in enumerate(found.order)}
-        members, separators, children = _cliques(found, place)
+        self.place = {v: i for i, v in enumerate(found.order)}
+        members, separators, children = _cliques(found, self.place)
         numbers = {i: c for c, i in enumerate(members)}
         self.members = list(members.values()) or [[]]
         self.separators = [separators[i] for i in members] or [0]
-        self.tables = [math.prod(sizes[v] for v in own) for own in self.members]
+        self.tables = [self._entries(own) for own in self.members]
         self.loops: dict[Loops, int] = {}
-        self.terms: list[list[tuple[int, int]]] = [[] for _ in self.members]
-        self.strides = [self._strides(own) for own in self.members]
+        self.terms: list[list[Term]] = [[] for _ in self.members]
         for c, i in enumerate(members):
             for child in children[i]:
                 u = numbers[child]
-                shared = self.members[u][: self.separators[u]]
-                self.terms[c].append((~u, self._nest(c, self._strides(shared))))
+                self.terms[c].append(Term(~u, self.members[u][: self.separators[u]]))
         self.having: list[list[int]] = [[] for _ in sizes]
         for c in sorted(range(len(self.members)), key=self.tables.__getitem__):
             for v in self.members[c]:
@@ -215,18 +224,15 @@ class _Tree:
         self.factor_of: dict[int, tuple[int, int]] = {}
         self.scopes: list[list[int]] = []
 
-    def _strides(self, variables: Sequence[int]) -> dict[int, int]:
+    def _entries(self, variables: Iterable[int]) -> int:
+        return math.prod(self.sizes[v] for v in variables)
+
+    def _nest(self, variables: Sequence[int], term: Sequence[int]) -> int:
+        """Return the number of the loops over a table and one of some of its variables."""
         strides, size = {}, 1
-        for v in reversed(variables):
+        for v in reversed(term):
             strides[v] = size
             size *= self.sizes[v]
-        return strides
-
-    def _nest(self, c: int, strides: dict[int, int]) -> int:
-        """Return the loops over a clique and a table with some strides."""
-        return self._number(self.members[c], strides)
-
-    def _number(self, variables: Sequence[int], strides: dict[int, int]) -> int:
         loops: list[tuple[int, int]] = []
         for v in variables:
             size, stride = self.sizes[v], strides.get(v, 0)
@@ -240,16 +246,60 @@ class _Tree:
         """Add a factor to the smallest clique that has all its variables."""
         kept = [v for v in scope if self.sizes[v] > 1]
         self.scopes.append(kept)
-        if not kept:
-            home = self.least
-        else:
+        home = self.least
+        if kept:
             rare = min(kept, key=lambda v: len(self.having[v]))
-            home = next(c for c in self.having[rare] if all(v in self.strides[c] for v in kept))
-        self.terms[home].append((f, self._nest(home, self._strides(kept))))
-        size = math.prod(self.sizes[v] for v in kept)
+            home = next(c for c in self.having[rare] if set(kept) <= set(self.members[c]))
+        self.terms[home].append(Term(f, kept))
+        size = self._entries(kept)
         for v in kept:
             if v not in self.factor_of or size < self.factor_of[v][0]:
                 self.factor_of[v] = size, f
+
+    def group_terms(self) -> None:
+        """Multiply small terms of large cliques with one another first.
+
+        Each group is a clique of its own, all of whose variables are shared with the large one.
+        """
+        numbers: list[int] = []
+        cliques: list[tuple[list[int], int, list[Term]]] = []
+        for own, count, table, terms in zip(
+            self.members, self.separators, self.tables, self.terms, strict=True
+        ):
+            terms = [
+                Term(~numbers[~term.source], term.variables) if term.source < 0 else term
+                for term in terms
+            ]
+            if table > GROUPED:
+                groups, terms = self._groups(terms)
+                for union, parts in groups:
+                    shared = sorted(union, key=self.place.__getitem__, reverse=True)
+                    terms.append(Term(~len(cliques), shared))
+                    cliques.append((shared, len(shared), parts))
+            numbers.append(len(cliques))
+            cliques.append((own, count, terms))
+        self.having = [[numbers[c] for c in cliques] for cliques in self.having]
+        self.members = [own for own, _, _ in cliques]
+        self.separators = [count for _, count, _ in cliques]
+        self.terms = [terms for _, _, terms in cliques]
+
+    def _groups(self, terms: list[Term]) -> tuple[list[tuple[set[int], list[Term]]], list[Term]]:
+        """Return groups of small terms, each with its variables, and the other terms."""
+        groups: list[tuple[set[int], list[Term]]] = []
+        single: list[Term] = []
+        for term in sorted(terms, key=lambda term: -self._entries(term.variables)):
+            if self._entries(term.variables) > GROUPED // 4:
+                single.append(term)
+                continue
+            sizes = [self._entries(union.union(term.variables)) for union, _ in groups]
+            best = min(range(len(groups)), key=sizes.__getitem__, default=-1)
+            if best >= 0 and sizes[best] <= GROUPED:
+                groups[best][0].update(term.variables)
+                groups[best][1].append(term)
+            else:
+                groups.append((set(term.variables), [term]))
+        single += [parts[0] for _, parts in groups if len(parts) == 1]
+        return [group for group in groups if len(group[1]) > 1], single
 
     def _homes(self) -> tuple[list[int], list[int]]:
         """Return where the marginal of each variable is added up from, and the loops."""
@@ -261,32 +311,32 @@ class _Tree:
             elif v in self.factor_of:
                 f = self.factor_of[v][1]
                 home.append(f)
-                nests.append(self._number(self.scopes[f], {v: 1}))
+                nests.append(self._nest(self.scopes[f], [v]))
             else:
                 c = self.having[v][0]
                 home.append(~c)
-                nests.append(self._nest(c, {v: 1}))
+                nests.append(self._nest(self.members[c], [v]))
         return home, nests
 
     def plan(self, bits: float) -> Plan:
         """Return all of it in flat arrays."""
         home, home_nest = self._homes()
-        terms = list(chain.from_iterable(self.terms))
-        rows = [
-            math.prod(self.sizes[v] for v in own[:count])
-            for own, count in zip(self.members, self.separators, strict=True)
+        nests = [
+            self._nest(own, term.variables)
+            for own, terms in zip(self.members, self.terms, strict=True)
+            for term in terms
         ]
-        columns = [table // row for table, row in zip(self.tables, rows, strict=True)]
+        shared = list(zip(self.members, self.separators, strict=True))
         return Plan(
             bits=bits,
-            rows=_integers(rows),
-            columns=_integers(columns),
+            rows=_integers([self._entries(own[:count]) for own, count in shared]),
+            columns=_integers([self._entries(own[count:]) for own, count in shared]),
             member_counts=_integers([len(own) for own in self.members]),
             separator_counts=_integers(self.separators),
             members=_integers(list(chain.from_iterable(self.members))),
             term_counts=_integers([len(own) for own in self.terms]),
-            source=_integers([source for source, _ in terms]),
-            nest=_integers([nest for _, nest in terms]),
+            source=_integers([term.source for own in self.terms for term in own]),
+            nest=_integers(nests),
             home=_integers(home),
             home_nest=_integers(home_nest),
             loops=list(self.loops),

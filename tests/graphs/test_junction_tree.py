@@ -7,6 +7,7 @@ from scipy.special import logsumexp, xlogy
 from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
 from crfkit.data import Forest
+from crfkit.graphs import plan
 from crfkit.graphs.enumeration import Enumeration
 from crfkit.graphs.enumeration import _all_scores as all_scores
 from crfkit.graphs.enumeration import _marginal as added_up
@@ -40,6 +41,22 @@ def test_sums_are_those_of_enumeration():
     assert np.isneginf(expected.log_partition).any() and sums.exact.all()
     np.testing.assert_allclose(sums.marginals, expected.marginals, atol=2e-11)
     np.testing.assert_allclose(sums.beliefs, expected.beliefs, atol=2e-11)
+
+
+def test_groups_of_terms_change_nothing(monkeypatch):
+    """Small tables that are multiplied with one another first, which only large cliques have."""
+    expected, sums = Enumeration().sums(BATCH), JunctionTree().sums(BATCH)
+    monkeypatch.setattr(plan, "GROUPED", 8)
+    method = JunctionTree(budget=1 << 21)
+    grouped = method.sums(BATCH)
+    assert len(method.plans(BATCH).trees.rows) > len(JunctionTree().plans(BATCH).trees.rows)
+    np.testing.assert_allclose(grouped.log_partition, sums.log_partition, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(grouped.marginals, expected.marginals, atol=2e-11)
+    np.testing.assert_allclose(grouped.beliefs, expected.beliefs, atol=2e-11)
+    np.testing.assert_allclose(method.maximum(BATCH).score, JunctionTree().maximum(BATCH).score)
+    np.testing.assert_allclose(method.entropy(BATCH), JunctionTree().entropy(BATCH), atol=1e-9)
+    lists, others = method.k_best(BATCH, 5), JunctionTree().k_best(BATCH, 5)
+    np.testing.assert_allclose(lists.scores, others.scores, rtol=1e-12, atol=1e-12)
 
 
 def test_maxima_are_those_of_enumeration():
