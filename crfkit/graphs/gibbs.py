@@ -15,6 +15,7 @@ from crfkit.graphs.methods import NONE, SumMethod, Sums
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.gibbs import FIRST_MODULUS, SECOND_MODULUS, Chains, draw_sweeps
 from crfkit.kernels.graph.links import Links
+from crfkit.structures import Capability
 
 # Of a statistic of Gelman and Rubin (1992), below which chains agree.
 AGREE = 1.1
@@ -62,6 +63,7 @@ class GibbsSampling(SumMethod):
     """
 
     bound: ClassVar[str] = NONE
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SAMPLE})
 
     def __init__(
         self, n_samples: int = 1000, burn_in: int = 200, n_chains: int = 4, random_state: int = 0

@@ -30,6 +30,8 @@ from crfkit.structures import Structure
 # alike, or two that are the same.
 DIRECTED, UNDIRECTED, ASSOCIATIVE = "directed", "undirected", "associative"
 PAIRS_OF_LABELS = (DIRECTED, UNDIRECTED, ASSOCIATIVE)
+# Edges of a node that chunks have room for, where each may have a table of its own.
+EDGES = 4
 
 
 class GraphModel(LinearModel):
@@ -67,7 +69,8 @@ class GraphModel(LinearModel):
         self.type_labels, self.type_names = type_labels, type_names
         self.n_labels = self.n_codes = self.n_columns
         own = self.transition_attributes is not None
-        self.chunk_tokens = chunk_tokens(self.n_labels, own_transitions=own)
+        tokens = chunk_tokens(self.n_labels, own_transitions=own)
+        self.chunk_tokens = max(1, tokens // EDGES) if own else tokens
         if edge_weights == ASSOCIATIVE:
             of_edges = (TransitionBlock.name, TransitionAttributeBlock.name)
             bounds = [np.full(b.n_parameters, b.name in of_edges) for b in self.blocks]

@@ -17,6 +17,7 @@ from crfkit.potentials.blocks import sparse_counts
 from crfkit.potentials.graph import PAIRS_OF_LABELS, GraphWeights
 from crfkit.solvers import LBFGS
 from crfkit.training.fit import Fit, Problem
+from crfkit.training.start import weights_of
 
 LENGTHS = [3, 1, 4, 2]
 PAIRS = [[(0, 1), (2, 1), (2, 0)], [], [(0, 1), (1, 2), (3, 2), (3, 0), (0, 1)], [(1, 0)]]
@@ -73,6 +74,7 @@ def test_gradients_are_differences_and_fitted_weights_give_the_same_scores(kind,
     ours, again = fit.model.scores(fit.model.bind(w), data, chunk), model.scores(bound, data, chunk)
     np.testing.assert_allclose(again.unary, ours.unary, atol=1e-14)
     np.testing.assert_allclose(again.pair, ours.pair, atol=1e-14)
+    np.testing.assert_array_equal(weights_of(vars(fitted), fit), w)  # a warm start
     if kind != "directed":
         np.testing.assert_array_equal(fitted.transitions_, fitted.transitions_.T)
         np.testing.assert_array_equal(ours.pair, ours.pair.transpose(0, 2, 1))
