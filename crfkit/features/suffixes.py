@@ -39,11 +39,12 @@ class SuffixTree(NamedTuple):
 
     def levels(self) -> list[IntArray]:
         """Return the classes that are a part of no other one, of one, of two, and so on."""
-        found, left = [np.flatnonzero(self.parent < 0)], np.flatnonzero(self.parent >= 0)
+        is_last = self.parent < 0
+        found, left = [np.flatnonzero(is_last)], np.flatnonzero(~is_last)
         while len(left):
-            here = np.isin(self.parent[left], found[-1])
+            here = is_last[self.parent[left]]
             found.append(left[here])
-            left = left[~here]
+            is_last[found[-1]], left = True, left[~here]
         return found
 
 

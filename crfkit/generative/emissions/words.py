@@ -195,11 +195,11 @@ def class_labels(
     tree: SuffixTree, words: sp.csr_array, rare: BoolArray, prior: FloatArray, theta: float
 ) -> FloatArray:
     """Return ``P(k | class)`` by successive abstraction, (H, K), from counts of words, (W, K)."""
-    chosen, levels = np.flatnonzero(rare), tree.levels()
-    counts = _sums(tree.end[chosen], words[chosen], len(tree.parent))
+    levels, shape = tree.levels(), (len(tree.parent), len(prior))
+    counts = _sums(np.where(rare, tree.end, -1), words, shape)
     for here in levels[:0:-1]:
-        counts += _sums(tree.parent[here], counts[here], len(counts))
-    counts += _sums(tree.shape[chosen], words[chosen], len(counts))
+        np.add.at(counts, tree.parent[here], counts[here])
+    counts += _sums(np.where(rare, tree.shape, -1), words, shape)
     sizes = counts.sum(axis=1, keepdims=True)
     labels = np.empty(counts.shape)
     for level, here in enumerate(levels):
@@ -209,13 +209,13 @@ def class_labels(
     return labels
 
 
-def _sums(places: IntArray, rows: sp.csr_array | FloatArray, size: int) -> FloatArray:
-    """Return the sums of the rows of each place, (size, K); those of -1 are left out."""
-    kept = np.flatnonzero(places >= 0)
-    ones = np.ones(len(kept)), (places[kept], kept)
-    total = sp.csr_array(ones, shape=(size, len(places))) @ rows
-    sums: FloatArray = total.toarray() if sp.issparse(total) else total
-    return sums
+def _sums(places: IntArray, rows: sp.csr_array, shape: tuple[int, int]) -> FloatArray:
+    """Return the sums of the rows of each place, (H, K); those of -1 are left out."""
+    every = np.repeat(places, np.diff(rows.indptr))
+    kept = every >= 0
+    cells = every[kept] * shape[1] + rows.indices[kept]
+    sums = np.bincount(cells, rows.data[kept], shape[0] * shape[1])
+    return sums.astype(np.float64).reshape(shape)
 
 
 def normalized(*blocks: _Joint) -> SymbolTables:
