@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -54,6 +56,18 @@ def object_array(items: Iterable[Any]) -> ObjectArray:
     return np.fromiter(items, dtype=object)
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause the garbage collector: it would look at many lists again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class LabelSequences(list[list[Label]]):
     """A list of label sequences that NumPy always sees as a 1-D array of lists.
 
@@ -92,7 +106,8 @@ class LabelSequences(list[list[Label]]):
     def from_codes(cls, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> Self:
         """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
         flat = classes[codes].tolist()
-        return cls([flat[b:e] for b, e in itertools.pairwise(offsets.tolist())])
+        with without_collection():
+            return cls([flat[b:e] for b, e in itertools.pairwise(offsets.tolist())])
 
 
 class LabelStream:

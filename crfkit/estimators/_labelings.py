@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 
 from crfkit._params import check_flag, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels
+from crfkit.data.labels import without_collection
 from crfkit.estimators._spans import segments_of
 from crfkit.inference.base import expectations
 from crfkit.structures import RankedCodes, Structure
@@ -57,20 +55,8 @@ def predict_n_best(
         return found, np.minimum(found.scores - np.repeat(log_z, found.counts), 0.0)
 
     found, log_proba = _joined(self._ask(data, search, constraints=constraints))
-    with _without_collection():
+    with without_collection():
         return _ranked(self, found, log_proba, data.offsets, as_spans)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector: it would look at many lists again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _ranked(
