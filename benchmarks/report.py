@@ -15,6 +15,7 @@ from typing import Any
 
 import _decoding_report
 import _experiments_report
+import _graphs_report
 import _hmm_report
 import _losses_report
 import _ordinary_report
@@ -32,6 +33,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
     "docs/family.md",
+    "docs/graphs.md",
     "docs/experiments.md",
     "docs/hmm.md",
     "docs/pos_tagging.md",
@@ -519,6 +521,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
     **_losses_report.blocks(cases, table),
     **_soft_report.blocks(cases, table),
+    **_graphs_report.blocks(cases, table),
     **_decoding_report.blocks(cases, table),
     **_experiments_report.blocks(cases, table),
     **_hmm_report.blocks(cases, table),

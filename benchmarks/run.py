@@ -30,6 +30,7 @@ import corrections
 import decoders
 import decoding
 import family_speed
+import graphs_approximate
 import graphs_maximum
 import handwriting
 import hmm_speed
@@ -84,6 +85,7 @@ PARTS: dict[str, ModuleType] = {
     "pos_tagging": pos_tagging,
     "family_speed": family_speed,
     "graphs_maximum": graphs_maximum,
+    "graphs_approximate": graphs_approximate,
 }
 
 

@@ -115,7 +115,7 @@ class GibbsSampling(SumMethod):
         return agree
 
     def sample(self, graph: FactorTables, uniforms: FloatArray) -> IntArray:
-        """Return values of all variables, shape (n, V), each drawn by a chain of its own.
+        """Return values of all variables, each sample drawn by a chain of its own.
 
         A sample is what a chain has after `burn_in` sweeps, hence only about a draw from the
         distribution.
@@ -127,6 +127,11 @@ class GibbsSampling(SumMethod):
         uniforms : ndarray of shape (n, V)
             Numbers from 0 up to, not including, 1: all the chance there is. Those of the first
             and the last variable of a graph seed its chain.
+
+        Returns
+        -------
+        ndarray of shape (n, V)
+            All 0 in a graph of which each combination is forbidden.
         """
         check_whole("burn_in", self.burn_in, 1)
         count, links = len(graph.factor_ptr) - 1, links_of(graph)
@@ -137,9 +142,7 @@ class GibbsSampling(SumMethod):
             seeds[filled, 0] = row[graph.variable_ptr[:-1][filled]]
             seeds[filled, 1] = row[graph.variable_ptr[1:][filled] - 1]
             chains, some = self._started(graph, links, turn, seeds)
-            if not some.all():
-                raise ValueError(f"graph {int(np.argmin(some))}: no values of all are allowed.")
-            samples[turn] = chains.values
+            samples[turn] = np.where(np.repeat(some, np.diff(graph.variable_ptr)), chains.values, 0)
         return samples
 
     def _started(
