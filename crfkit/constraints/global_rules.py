@@ -165,7 +165,9 @@ class NotTogether(GlobalRule):
 def _members(name: Any, target: Target, rule: str) -> BoolArray:
     """Return which codes a label stands for, (C,)."""
     if target.is_forest:
-        raise ValueError(f"{rule}: a forest has no order of tokens, which the rule is about.")
+        raise ValueError(
+            f"{rule}: the rule is about the order of tokens, which forests and graphs do not have."
+        )
     return target.codes_named([name], rule)
 
 

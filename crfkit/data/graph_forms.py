@@ -32,20 +32,30 @@ def as_graph(item: Any) -> FeatureGraph:
         return item
     if hasattr(item, "nodes") and hasattr(item, "edges"):
         return graph_from_networkx(item)
-    if isinstance(item, tuple):
+    if is_pair(item) or (isinstance(item, tuple) and len(item) > 1 and sp.issparse(item[1])):
         return _from_tuple(item)
-    if isinstance(item, (str, bytes, dict)) or not (hasattr(item, "__len__") or is_matrix(item)):
-        raise TypeError(
-            f"a graph cannot be a {type(item).__name__}: give a FeatureGraph, a tuple (nodes, "
-            "edges) or (nodes, edges, edge_features), a graph of networkx, or a sequence of tokens."
-        )
-    steps = np.arange(_count(item))
+    if not (is_matrix(item) or hasattr(item, "__len__")):
+        item = list(item)
+    steps = np.arange(item.shape[0] if is_matrix(item) else len(item))
     return FeatureGraph(item, np.column_stack([steps[:-1], steps[1:]]))
 
 
-def _count(nodes: Any) -> int:
-    """Return the number of nodes, or tokens."""
-    return int(nodes.shape[0]) if is_matrix(nodes) else len(nodes)
+def is_pair(item: Any) -> bool:
+    """Whether an item is a tuple of nodes and edges, no sequence of tokens."""
+    if not isinstance(item, tuple) or len(item) < 2:
+        return False
+    if isinstance(item[0], (str, dict, set, frozenset)) or isinstance(item[1], FeatureGraph):
+        return False
+    if sp.issparse(item[1]):
+        return bool(item[1].shape[0] == item[1].shape[1])
+    try:
+        edges = np.asarray(item[1])
+    except ValueError:  # a ragged list
+        return False
+    ends = edges.ravel().tolist()
+    return edges.ndim > 0 and (
+        edges.dtype.kind in "iu" or all(end is None or isinstance(end, int) for end in ends)
+    )
 
 
 def _from_tuple(item: tuple[Any, ...]) -> FeatureGraph:

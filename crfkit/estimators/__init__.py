@@ -7,6 +7,7 @@ from crfkit._lazy import lazy_names
 if TYPE_CHECKING:
     from crfkit.estimators.crf import CRFClassifier as CRFClassifier
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
+    from crfkit.estimators.graph import GraphCRF as GraphCRF
     from crfkit.estimators.hmm import HMMClassifier as HMMClassifier
     from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
     from crfkit.estimators.memm import MEMMClassifier as MEMMClassifier
@@ -22,6 +23,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "crf": "CRFClassifier EarlyStopping",
         "cv": "CRFClassifierCV",
+        "graph": "GraphCRF",
         "hmm": "HMMClassifier",
         "max_margin": "MaxMarginCRF",
         "memm": "MEMMClassifier",

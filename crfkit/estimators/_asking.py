@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Potentials
+from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.inference.base import Answer
 from crfkit.structures import NoPathError, Structure
@@ -43,7 +44,19 @@ def ask(
         raise ValueError(why) from error
     if held is not None:
         held.warn_of_gaps()
+    _warn_of_gaps(model.model.structure)
     return answers
+
+
+def _warn_of_gaps(structure: Structure) -> None:
+    """Warn, once, if labelings that were found since the last time may not be the best ones."""
+    if structure.gaps:
+        warn_user(
+            f"labels of {len(structure.gaps)} graphs are not proved to be the best ones: scores "
+            f"may be better by {max(structure.gaps):.3g} at most. predict_with_bounds tells which; "
+            "search='exact' or 'milp' may prove it, any search that is named does not warn."
+        )
+        structure.gaps.clear()
 
 
 def held(self: Any, constraints: Any, data: PackedSequences) -> Compiled | None:

@@ -56,6 +56,11 @@ _NO_REFIT = (
 )
 
 
+def as_it_is(data: PackedSequences) -> PackedSequences:
+    """Return the data."""
+    return data
+
+
 class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that gives each token of a sequence a label, by asking a model of potentials.
 
@@ -67,6 +72,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     constraints: Any = None
     has_probabilities: ClassVar[bool] = False
     fitted_by: ClassVar[frozenset[str]]  # attributes of which a fitted model has one
+    _in_form: ClassVar[Any] = staticmethod(as_it_is)  # what new data are made when they are packed
+    _asked_by: ClassVar[tuple[str, ...]] = ()  # parameters that a fitted model is made by
 
     save = SaveMixin.save
     score, _fitted_labels, __setstate__ = score, fitted_labels, restore
@@ -214,7 +221,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
         vectorizer = vars(self).get("vectorizer_")
-        data = pack_new(X, vectorizer, self.n_features_in_)
+        data: PackedSequences = self._in_form(pack_new(X, vectorizer, self.n_features_in_))
         given, schema = Schema.of(data), self._schema()
         schema.check(given, vars(self).get("_matching_names"))
         if vectorizer is None:
@@ -261,7 +268,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         cached: _Cached | None = vars(self).get("_fitted_model")
         if cached is None or not cached.serves(sizes, vars(self)):
             weights = self._weight_space()
-            parts = {name: vars(self).get(name) for name in weights.fitted_names}
+            names = (*weights.fitted_names, *self._asked_by)
+            parts = {name: vars(self).get(name) for name in names}
             protect(parts)  # of those that were assigned by hand
             sparse = [vars(part) for part in parts.values() if sp.issparse(part)]
             values = [(state, state.get("data")) for state in sparse]

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from crfkit._params import check_option
 from crfkit.data import PackedSequences
 from crfkit.data.edges import Edges, FeatureGraph
-from crfkit.data.graph_forms import as_graph
+from crfkit.data.graph_forms import as_graph, is_pair
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.names import Names
 from crfkit.data.validation import is_matrix
@@ -57,17 +57,19 @@ class GraphVectorizer(SequenceTransformer):
         self.nodes_, nodes = _fitted(self.nodes, [graph.nodes for graph in graphs], y)
         rows = _edge_features(graphs)
         self.edges_, edges = _fitted(self.edges, rows, None)
-        self.has_edge_features_ = edges is not None
+        self.n_features_in_ = nodes.n_features
+        self.n_edge_features_ = None if edges is None else edges.n_features
         self._names = nodes.names
         return _packed(graphs, nodes, edges)
 
     def _transform(self, X: Any) -> PackedSequences:
         graphs = _read(X)
         rows = _edge_features(graphs)
-        if rows is None and self.has_edge_features_:
+        if rows is None and self.n_edge_features_ is not None:
             rows = [[] for _ in graphs]
-        nodes = _transformed(self.nodes_, [graph.nodes for graph in graphs])
-        return _packed(graphs, nodes, None if rows is None else _transformed(self.edges_, rows))
+        edges = None if rows is None else _transformed(self.edges_, rows, self.n_edge_features_)
+        given = [graph.nodes for graph in graphs]
+        return _packed(graphs, _transformed(self.nodes_, given, self.n_features_in_), edges)
 
     def _token_names(self) -> Names:
         return np.empty(0, object) if self._names is None else self._names
@@ -75,7 +77,7 @@ class GraphVectorizer(SequenceTransformer):
 
 def _read(X: Any) -> list[FeatureGraph]:
     """Return graphs that are given in several forms; errors name the graph."""
-    if _is_graph(X):
+    if isinstance(X, FeatureGraph) or hasattr(X, "edges") or is_pair(X):
         raise TypeError("X is one graph: give a list of graphs, [X], and of their labels, [y].")
     graphs = []
     for s, item in enumerate(iterate_sequences(X, "X")):
@@ -84,15 +86,6 @@ def _read(X: Any) -> list[FeatureGraph]:
         except (TypeError, ValueError) as error:
             raise type(error)(f"graph {s}: {error}") from error
     return graphs
-
-
-def _is_graph(X: Any) -> bool:
-    """Whether X is not several graphs, but one."""
-    if isinstance(X, FeatureGraph) or hasattr(X, "edges"):
-        return True
-    if not isinstance(X, tuple) or len(X) not in (2, 3) or isinstance(X[1], (tuple, FeatureGraph)):
-        return False
-    return bool(sp.issparse(X[1])) or (np.ndim(X[1]) == 2 and np.asarray(X[1]).dtype.kind in "iu")
 
 
 def _edge_features(graphs: list[FeatureGraph]) -> list[Any] | None:
@@ -114,19 +107,32 @@ def _fitted(transformer: Any, rows: Any, y: Any) -> tuple[Any, Any]:
     """Return a fitted transformer, None for matrices, and what it makes; None of nothing."""
     if rows is None:
         return None, None
-    if transformer is None and any(map(is_matrix, rows)):
+    if transformer is None and _are_matrices(rows):
         return None, PackedSequences.from_matrices(rows)
     fitted = SequenceVectorizer() if transformer is None else clone(transformer)
     found: PackedSequences = fitted.fit_transform(rows, y)
     return fitted, found
 
 
-def _transformed(transformer: Any, rows: list[Any]) -> PackedSequences:
+def _are_matrices(rows: list[Any]) -> bool:
+    """Whether the first of some features that are not empty is a matrix."""
+    return next((is_matrix(own) for own in rows if is_matrix(own) or len(own)), False)
+
+
+def _transformed(transformer: Any, rows: list[Any], n_features: int | None) -> PackedSequences:
     """Return what a fitted transformer makes; None is for matrices."""
-    if transformer is None:
+    is_plain = transformer is None or isinstance(transformer, SequenceVectorizer)
+    if is_plain and _are_matrices(rows):
         return PackedSequences.from_matrices(rows)
-    found: PackedSequences = transformer.transform(rows)
-    return found
+    if transformer is not None:
+        found: PackedSequences = transformer.transform(rows)
+        return found
+    if any(map(len, rows)):
+        raise TypeError(
+            "the features that were learned from are matrices, so that there is no vocabulary for "
+            "others: give matrices too."
+        )
+    return PackedSequences.from_matrices(rows, n_features)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -41,3 +41,6 @@ def named(method: str | Method, known: Mapping[str, type[Method]]) -> Method:
     if method not in known:
         raise ValueError(f"no method is named {method!r}: choose {', '.join(map(repr, known))}.")
     return known[method]()
+
+
+__all__ = ["MAXIMA", "SUMS", "named"]

@@ -26,6 +26,8 @@ from crfkit.potentials.semimarkov import SemiMarkovModel
 from crfkit.structures import Structure
 
 _INDEX_TYPES = (np.int32, np.int64)
+# Attributes that hold a transformer, or None.
+_INNER = {"transformer", "transformer_", "nodes", "nodes_", "edges", "edges_", "skip", "skip_"}
 
 
 def check_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> None:
@@ -70,7 +72,7 @@ def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
 def check_steps(composed: Any) -> None:
     """Raise ValueError if steps, or the one inner transformer, neither transform nor predict."""
     parts = vars(composed)
-    for name in {"transformer", "transformer_"} & parts.keys():
+    for name in _INNER & parts.keys():
         check_transformer(parts[name])
     for name in ("steps", "transformer_list", "transformers", "transformers_"):
         steps = parts.get(name, [])

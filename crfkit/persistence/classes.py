@@ -9,6 +9,7 @@ import crfkit.data
 import crfkit.features
 import crfkit.generative
 import crfkit.generative.emissions
+import crfkit.graphs.named
 import crfkit.inference
 import crfkit.labels.costs
 import crfkit.losses
@@ -19,7 +20,9 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import Unlabeled
 from crfkit.features import SequenceVectorizer, composition, symbols
 from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
+from crfkit.features.graphs import GraphVectorizer, SkipChainFeatures
 from crfkit.features.templates import tables, vocabulary
+from crfkit.graphs.auto import AutoSearch
 from crfkit.persistence.checks import check_packed, check_runs, check_steps, check_vectorizer
 from crfkit.persistence.registry import register, register_room
 from crfkit.structures import Tree
@@ -27,12 +30,20 @@ from crfkit.structures import Tree
 for _room in (
     crfkit.constraints, crfkit.data, crfkit.features, composition, symbols, tables, vocabulary,
     crfkit.generative, crfkit.generative.emissions, crfkit.labels.costs, crfkit.losses,
-    crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
+    crfkit.graphs.named, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree):
+for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree, AutoSearch):
     register(_cls)
-for _cls in (Pipeline, FeatureUnion, SequenceUnion, TransitionFeatures, TreeFeatures):
+for _cls in (
+    Pipeline,
+    FeatureUnion,
+    SequenceUnion,
+    TransitionFeatures,
+    TreeFeatures,
+    GraphVectorizer,
+    SkipChainFeatures,
+):
     register(check=check_steps)(_cls)
 register(check=check_vectorizer)(SequenceVectorizer)
 register(check=check_packed)(PackedSequences)

@@ -31,7 +31,7 @@ from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.examples import Examples
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
-from crfkit.training.data import TrainingData, pack_training, read_training
+from crfkit.training.data import Packed, TrainingData, pack_training, read_training
 from crfkit.training.early_stopping import EarlyStopping, Watch
 from crfkit.training.start import check_init, first_parameters
 
@@ -95,12 +95,14 @@ class Problem:
     n_jobs: int | None = None
     verbose: int = 0
     init: Any = "zeros"  # where the solver starts: "zeros", "counts", or a fitted model
+    # From X, y and `transformer` to packed data and what made them.
+    pack: Callable[..., Packed] = pack_training
     # From the model and its training data to what a solver sees of them; None: themselves.
     examples: Callable[[Any, TrainingData], Examples] | None = None
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
-        pack = partial(pack_training, features=self.transformer)
+        pack = partial(self.pack, features=self.transformer)
         return read_training(X, y, sample_weight, read=self.labels.read, pack=pack)
 
     def model(self, training: TrainingData) -> Any:

@@ -52,6 +52,7 @@ NEEDED = {
     "SegmentFeatures": lambda cls: cls(["seg.length"]),
     "SequenceUnion": lambda cls: cls([("a", crfkit.SequenceVectorizer())]),
     "TreeFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
+    "SkipChainFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
     "Before": lambda cls: cls("D", "N"),
     "Count": lambda cls: cls("N", at_most=2),
     "NotTogether": lambda cls: cls(["D", "V"]),
