@@ -23,7 +23,7 @@ from crfkit.structures.samples import as_uniforms
 from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 # Questions that are answered whatever the methods, and those that a search answers.
-OF_ALL = frozenset({Capability.CONDITIONALS, Capability.SHARES})
+OF_ALL = frozenset({Capability.CONDITIONALS, Capability.SHARES, Capability.BOUNDED_SEARCH})
 LISTS = frozenset({Capability.K_BEST})
 
 
@@ -206,6 +206,13 @@ class GraphStructure(Structure[GraphPotentials]):
         """Return the labels of the best labeling that is found, (N,), and scores (S,)."""
         labels, found = self.best(potentials)
         return labels, found.score
+
+    def bounded_argmax(
+        self, potentials: GraphPotentials
+    ) -> tuple[CodeArray, FloatArray, FloatArray]:
+        """Return the labeling that is found, its score, and one that no labeling exceeds."""
+        labels, found = self.best(potentials)
+        return labels, found.score, found.bound
 
     def best(self, potentials: GraphPotentials) -> tuple[CodeArray, Maximum]:
         """Return the labels of the best labeling that is found, (N,), and what is known of it."""

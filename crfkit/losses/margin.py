@@ -177,6 +177,22 @@ class HingeLoss(WorstLabelingLoss):
         self.rescaling = rescaling
         self.search = search
 
+    def value_and_bound(
+        self, structure: Structure, scores: Potentials, labels: CodeArray, weight: FloatArray
+    ) -> tuple[float, float]:
+        """Return the loss of a batch by labelings that are found, and what it cannot exceed.
+
+        For margin rescaling, a cost that is a sum over tokens, weights of sequences, (S,), and a
+        structure that knows bounds of its search.
+        """
+        cost, gold = find_cost(self.cost, scores.n_codes), structure.score(scores, labels)
+        seen = scores.plus_unary(added_cost(cost, Targets(labels)))
+        _, found, bound = structure.bounded_argmax(seen)
+        losses = np.maximum(np.stack([found, bound]) - gold, 0.0)
+        used = weight > 0.0  # where it is 0, no bound need be known
+        value, most = (losses[:, used] * weight[used]).sum(axis=1).tolist()
+        return value, most
+
     def _search(
         self, structure: Structure, scores: Potentials, targets: Targets, gold: FloatArray
     ) -> CodeArray:

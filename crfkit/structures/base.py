@@ -87,6 +87,7 @@ class Capability(Enum):
     CONDITIONALS = "scores of single labels, all others given"
     SHARES = "expected scores of independent labels of tokens"
     COPIES = "copies of its labels, which rules on whole sequences need"
+    BOUNDED_SEARCH = "bounds of scores, as its search is exact"
 
 
 class MissingCapabilityError(ValueError):
@@ -132,7 +133,8 @@ class Structure(ABC, Generic[P]):
     methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, `sample`,
     `entropy`, `span_probabilities` with `likely_spans`, `with_copies` with `add_copied_counts`,
     `argmax_of_copies` and `lattice`, `conditional_scores` with `add_conditional_counts`,
-    `expected_score` with `add_expected_counts`, and `max_by_hamming` with `path_at_hamming`. Sums
+    `expected_score` with `add_expected_counts`, `max_by_hamming` with `path_at_hamming`, and, where
+    `argmax` need not find the best labeling, `bounded_argmax`. Sums
     and searches raise NoPathError where a sequence has no labeling of finite score.
 
     Attributes
@@ -334,6 +336,13 @@ class Structure(ABC, Generic[P]):
     def lattice(self, potentials: P) -> Lattice:
         """Return the labelings of the only sequence, which is not empty, as paths of a graph."""
         raise self.lacks(Capability.COPIES, "a chain, or segments")
+
+    def bounded_argmax(self, potentials: P) -> tuple[CodeArray, FloatArray, FloatArray]:
+        """Return the labeling of `argmax`, its score, and one that no labeling exceeds.
+
+        Shapes (N,), (S,) and (S,); the last is inf where nothing is known.
+        """
+        raise self.lacks(Capability.BOUNDED_SEARCH, "argmax")
 
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None

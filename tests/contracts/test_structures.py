@@ -33,6 +33,7 @@ METHODS = {
     Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
     Capability.SHARES: ("expected_score", "add_expected_counts"),
     Capability.ARGMAX_BY_HAMMING: ("max_by_hamming", "path_at_hamming"),
+    Capability.BOUNDED_SEARCH: ("bounded_argmax",),
 }
 WEIGHT = np.array([1.0, 2.0, 0.0, -0.5, 3.0])
 

@@ -86,7 +86,8 @@ def test_marginals_that_underflow_have_logarithms_and_slopes():
 def test_a_method_that_approximates_declares_less_and_answers_with_what_it_has():
     scores = graph(np.zeros((3, 2)), [(0, 1), (1, 2), (2, 0)], [np.eye(2)])
     structure = GraphStructure(TreeReweighted(), Enumeration())
-    assert structure.capabilities == {Capability.CONDITIONALS, Capability.SHARES}
+    always = {Capability.CONDITIONALS, Capability.SHARES, Capability.BOUNDED_SEARCH}
+    assert structure.capabilities == always
     found, out = structure.answers(scores), structure.zeros(scores)
     assert not found.exact[0] and found.converged[0]
     log_z = structure.log_partition(scores, np.ones(1), out)

@@ -15,7 +15,6 @@ from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.linear import choose_features
-from crfkit.structures import Chain
 
 TINY = (2, 0, 1, 3, 2)
 
@@ -59,7 +58,7 @@ def constraints(objective):
 
 def _constraints(objective):
     data, labels = objective.data, objective.labels
-    model, structure, loss = objective.model, Chain(), objective.loss
+    model, structure, loss = objective.model, objective.structure, objective.loss
     cost = find_cost(loss.cost, model.n_labels)
     units = np.eye(objective.n_parameters)
     for s in range(len(data)):

@@ -17,6 +17,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.stochastic.base import Search
+from crfkit.structures import Capability
 
 # How far rounding may take bounds from what they are, as a share of the objective; a bound that is
 # above the objective by more than the second share is none.
@@ -56,15 +57,16 @@ def check_l2(solver: Any, objective: Objective) -> None:
 def certified_distance(search: Any, value: float) -> tuple[float, float]:
     """Return NaN for the gradient norm, and the gap to `lower_bound`, NaN for an inexact loss."""
     gap = certified_gap(value, search.lower_bound)
-    return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
+    return math.nan, gap if has_exact_values(search.batches) else math.nan
 
 
 def why_certified(solver: Any, search: Any, w: FloatArray, log: SolverLog) -> str | None:
     """Return that the gap is below `tol` times the objective, or None."""
     value = log.history[-1].value
-    exact = has_exact_values(search.batches.loss)
+    exact = has_exact_values(search.batches)
     gap = certified_gap(value, search.lower_bound, exact=exact)
-    return f"the gap {gap:.3g} is below tol" if gap <= solver.tol * abs(value) else None
+    note = "" if exact else ", as far as searches have found labelings"
+    return f"the gap {gap:.3g} is below tol{note}" if gap <= solver.tol * abs(value) else None
 
 
 def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:
@@ -77,9 +79,15 @@ def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> fl
     return float(max(value - lower_bound, 0.0) + ROUNDING * abs(value))
 
 
-def has_exact_values(loss: Any) -> bool:
+def has_exact_values(objective: Any) -> bool:
     """Whether a loss is computed exactly, not from labelings found by an approximate search."""
-    return not (loss.rescaling == "slack" and loss.search == "approximate")
+    bounded = Capability.BOUNDED_SEARCH in objective.structure.capabilities
+    return not (bounded or misses_labelings(objective.loss))
+
+
+def misses_labelings(loss: Any) -> bool:
+    """Whether a loss has an approximate search of its own."""
+    return bool(loss.rescaling == "slack" and loss.search == "approximate")
 
 
 def check_convex(solver: Any, objective: Objective) -> None:

@@ -101,7 +101,7 @@ class CuttingPlane(Solver):
                 raise ValueError(f"the objective is {value} at the start; it must be finite.")
             if value < lowest:
                 best, lowest = w.copy(), value
-            exact, number = has_exact_values(objective.loss), len(log.history)
+            exact, number = has_exact_values(objective), len(log.history)
             gap = certified_gap(lowest, planes.lower_bound, exact=exact)
             known = gap if exact else math.nan
             if log.add(best, lowest, gap=known, iteration=number):

@@ -72,8 +72,15 @@ class MarginState(ABC):
         """Update some batches, one after the other."""
 
     @abstractmethod
+    def value_and_bound(self, parameters: FloatArray) -> tuple[float, float]:
+        """Return the objective at some parameters, and what it does not exceed.
+
+        They differ where a search may miss the worst labeling.
+        """
+
     def value(self, parameters: FloatArray) -> float:
-        """Return the objective at some parameters."""
+        """Return the objective at some parameters, by the labelings that are found."""
+        return self.value_and_bound(parameters)[0]
 
     def _raise(self, parameters: FloatArray, index: int) -> None:
         """Raise what the search of any structure says of a batch that has no loss."""
@@ -133,12 +140,13 @@ class CompiledState(MarginState):
     def _make_room(self) -> None:
         """Double the room for shares."""
 
-    def value(self, parameters: FloatArray) -> float:
-        """Return the objective at some parameters."""
+    def value_and_bound(self, parameters: FloatArray) -> tuple[float, float]:
+        """Return the objective at some parameters, twice."""
         tokens = max(1, min(self._tokens_at_once, self.batches.n_tokens // PIECES))
         pieces = [chunk.sequences for chunk in make_chunks(self.offsets, tokens)]
         total = sum_of_losses(self.batches, pieces, self._losses(parameters))
-        return total + self.batches.penalty_at(parameters)
+        value = total + self.batches.penalty_at(parameters)
+        return value, value
 
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
         """Return what writes the losses of the batches from a first to a last one."""

@@ -17,7 +17,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import within_bounds
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, Solver, SolverLog, at_least_one, one_of
-from crfkit.solvers.margin.bounds import certified_distance, check_l2, why_certified
+from crfkit.solvers.margin.bounds import certified_gap, check_l2, misses_labelings, why_certified
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
@@ -142,14 +142,13 @@ class BlockFrankWolfe(MiniBatchSolver):
 class _Search(Search):
     """Shares of labelings, the parameters that they amount to, and their mean."""
 
-    distance = certified_distance
-
     def __init__(self, state: MarginState, averaging: bool, start: FloatArray) -> None:
         self.batches, self.state = state.batches, state
         self.start = within_bounds(start, state.batches.nonnegative)
         self.averaging = averaging
         self.mean, self._passes = np.zeros_like(state.w), 0
-        self.lower_bound, self.value, self._best = 0.0, math.inf, self.start
+        self.lower_bound, self._best = 0.0, self.start
+        self.value = self.bound = math.inf  # the objective there, and what it does not exceed
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
@@ -177,12 +176,23 @@ class _Search(Search):
         return float(self.state.gaps.sum()) <= tol * abs(self.lower_bound)
 
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
-        """Return the parameters of the smallest objective so far, and that."""
+        """Return the parameters of the smallest objective so far, and that.
+
+        Of several whose objective has a bound, those of the smallest bound.
+        """
         candidates = [w]
         if self.averaging and self._passes:
             candidates.append(self.state.unpack(self.mean))
         for candidate in candidates:
-            value = float(self.state.value(candidate))
-            if not value >= self.value:
-                self.value, self._best = value, candidate
+            value, bound = self.state.value_and_bound(candidate)
+            if not (bound, value) >= (self.bound, self.value):
+                self.value, self.bound, self._best = value, bound, candidate
         return self._best, self.value
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the gradient norm, and the gap to `lower_bound`, NaN if it is not known.
+
+        It is that of the bound of the objective.
+        """
+        known = not misses_labelings(self.state.loss) and self.bound < math.inf
+        return math.nan, certified_gap(self.bound, self.lower_bound) if known else math.nan

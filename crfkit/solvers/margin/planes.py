@@ -15,6 +15,7 @@ from crfkit.labels.costs import find_cost
 from crfkit.objective.penalties import within_bounds
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual_state import MarginState
+from crfkit.structures import Capability
 
 # Tokens whose worst labelings are looked for at once, from the same parameters, at most; and in how
 # many parts, at least, the data are cut for it.
@@ -70,10 +71,21 @@ class PlaneState(MarginState):
         w = frozen(self.unpack(flat))
         return level - self.c2 * vector_dot(w, w)
 
-    def value(self, parameters: FloatArray) -> float:
-        """Return the objective at some parameters."""
+    def value_and_bound(self, parameters: FloatArray) -> tuple[float, float]:
+        """Return the objective at some parameters, and what it does not exceed."""
         self._singles.n_computed += len(self._singles)
-        return self.batches.value(parameters)
+        batches, bounded = self.batches, Capability.BOUNDED_SEARCH
+        if bounded not in batches.structure.capabilities or self.loss.rescaling != "margin":
+            value = batches.value(parameters)
+            return value, value
+        bound, total = batches.bind(parameters), np.full(2, batches.penalty_at(parameters))
+        for group in range(len(batches)):
+            scores, weight = batches.scores(bound, group), batches.sequence_weight(group)
+            with batches.original_sequence_numbers():
+                total += self.loss.value_and_bound(
+                    batches.structure, scores, batches.labels(group), weight
+                )
+        return float(total[0]), float(total[1])
 
     def advance(self, order: IntArray) -> None:
         """Look for the worst labelings of some batches, and update these."""
