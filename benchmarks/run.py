@@ -32,6 +32,8 @@ import decoding
 import family_speed
 import graphs_approximate
 import graphs_maximum
+import graphs_speed
+import graphs_uai
 import handwriting
 import hmm_speed
 import label_bias
@@ -86,6 +88,8 @@ PARTS: dict[str, ModuleType] = {
     "family_speed": family_speed,
     "graphs_maximum": graphs_maximum,
     "graphs_approximate": graphs_approximate,
+    "graphs_uai": graphs_uai,
+    "graphs_speed": graphs_speed,
 }
 
 
