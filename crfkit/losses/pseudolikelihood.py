@@ -98,7 +98,7 @@ def _compare(
     scores = structure.conditional_scores(potentials, labels)
     own = scores[np.arange(len(labels)), labels]
     top, others = np.empty((2, len(own)))
-    slopes = scores  # written over: long sequences have large ones
+    slopes = np.empty_like(scores)  # not the scores themselves: vectors of columns overlap
     chain_shift(frozen(scores), slopes, top)
     impossible = np.isneginf(own) & (top < np.inf)  # an overflow is no such case
     if impossible.any():

@@ -223,3 +223,16 @@ def test_losses_of_single_labels_need_a_structure_that_tells_their_probabilities
     for loss in (PointwiseLoss(), PseudolikelihoodLoss()):
         with pytest.raises(ValueError, match="the structure Ring has no"):
             evaluate(loss, Ring(), scores, labels, np.ones(8))
+
+
+@pytest.mark.parametrize("size", [7, 8, 9, 11, 24, 30])
+def test_terms_given_the_neighbors_are_right_for_any_number_of_labels(size):
+    """Numbers that fill vectors of columns, and others, whose vectors overlap."""
+    scores = random_scores(0, [4, 0, 2], size, scale=5.0)
+    labels = np.random.default_rng(0).integers(size, size=6).astype(np.int32)
+    value, out = evaluate(PseudolikelihoodLoss(), Chain(), scores, labels, WEIGHT)
+    given = Chain().conditional_scores(scores, labels)
+    p = np.exp(given - logsumexp(given, axis=1, keepdims=True))
+    np.testing.assert_allclose(value, -WEIGHT @ np.log(p[np.arange(6), labels]))
+    slopes = WEIGHT[:, None] * (p - (labels[:, None] == np.arange(size)))
+    np.testing.assert_allclose(out.unary, slopes, atol=1e-12)
