@@ -15,6 +15,7 @@ from typing import Any
 
 import _decoding_report
 import _experiments_report
+import _graphs_maximum_report
 import _graphs_report
 import _hmm_report
 import _losses_report
@@ -525,6 +526,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_decoding_report.blocks(cases, table),
     **_experiments_report.blocks(cases, table),
     **_hmm_report.blocks(cases, table),
+    **_graphs_maximum_report.blocks(cases, table),
     **_pos_report.blocks(cases, table),
 }
 

@@ -12,6 +12,7 @@ from crfkit.graphs.mplp import MPLP
 from crfkit.graphs.potentials import GraphPotentials
 from crfkit.graphs.structure import GraphStructure
 from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
+from crfkit.io import read_uai
 
 inf = np.inf
 
@@ -174,6 +175,20 @@ def test_expansion_of_nodes_that_may_not_have_all_labels():
     expected, best = GraphStructure(search=MPLP()).argmax(potentials)
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_allclose(score, best)
+
+
+def test_segmentations_of_images_are_certified(data_home):
+    """The optima were computed otherwise; isolated nodes are set."""
+    folder = data_home / "uai" / "associative"
+    if not folder.is_dir():
+        pytest.skip(f"no models of the UAI competition in {data_home}")
+    for line in (folder / "optima.tsv").read_text().splitlines()[1:]:
+        name, labels, optimum = line.split("\t")
+        graph = read_uai(folder / f"{name}.xz", folder / f"{name}.evid").tables
+        for method in [MPLP()] + [MinimumCut()] * (labels == "2"):
+            found = method.maximum(graph)
+            assert found.exact.all()
+            assert found.score[0] == pytest.approx(float(optimum), abs=2e-6)
 
 
 def test_what_a_cut_does_not_take_is_named():

@@ -225,6 +225,8 @@ def _adopt(net: Network, trees: Trees, i: int) -> None:
                 _mark(net, trees, j, distance)
                 if found < 0 or distance < nearest:
                     nearest, found = distance, a
+                    if nearest == 1:
+                        break
     if found >= 0:
         trees.parent[i] = found
         trees.stamp[i] = trees.state[3]
