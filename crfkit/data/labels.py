@@ -135,7 +135,7 @@ class LabelStream:
 
     def _read_at_once(self, y: Any, read_strings: ReadStrings) -> bool:
         """Read lists of strings, many at a time; return whether that is what they are."""
-        if y.__class__ is not list or not set(map(type, y)) <= {list}:
+        if not are_lists(y):
             return False
         lengths, parts = np.fromiter(map(len, y), np.int64, len(y)), [np.zeros(0, np.int32)]
         for begin in range(0, len(y), TOGETHER):
@@ -312,9 +312,12 @@ def _is_missing(label: Label) -> bool:
 
 def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
     """Iterate over the sequences of "X" or "y"; TypeError for what only looks like sequences."""
-    if sequences.__class__ is list and set(map(type, sequences)) <= {list}:
-        return iter(sequences)
-    return _checked_sequences(sequences, name)
+    return iter(sequences) if are_lists(sequences) else _checked_sequences(sequences, name)
+
+
+def are_lists(sequences: Any) -> bool:
+    """Whether sequences are a list of lists."""
+    return sequences.__class__ is list and set(map(type, sequences)) <= {list}
 
 
 def by_sequence(y: Any, offsets: IntArray) -> Any:

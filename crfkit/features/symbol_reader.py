@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from crfkit._types import BoolArray, CodeArray, IntArray
-from crfkit.data.labels import iterate_sequences
+from crfkit.data.labels import are_lists, iterate_sequences
 from crfkit.data.validation import is_matrix, token_place
 from crfkit.features.attributes import check_name
 from crfkit.features.suffixes import UNKNOWN, ClassFinder, SuffixClasses
@@ -365,7 +365,7 @@ def _form_of(token: Any, place: str) -> str:
 def _batches(X: Any) -> Iterator[list[list[Any]]]:
     """Yield lists of sequences, of few tokens where sequences are short."""
     sequences, size = list[list[Any]](), 0
-    if X.__class__ is list and set(map(type, X)) <= {list}:
+    if are_lists(X):
         ends = np.cumsum(np.fromiter(map(len, X), np.int64, len(X)))
         cuts = np.searchsorted(ends, np.arange(BATCH, int(ends[-1]) if len(X) else 0, BATCH))
         cuts = np.unique([0, *(cuts + 1), len(X)])

@@ -15,7 +15,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.labels import check_sample_weight, iterate_sequences, object_array
+from crfkit.data.labels import are_lists, check_sample_weight, iterate_sequences, object_array
 from crfkit.data.names import name_array
 from crfkit.data.targets import Targets, Weights
 from crfkit.data.validation import is_frame, is_matrix
@@ -119,7 +119,9 @@ class Reader:
         if isinstance(X, PackedSequences):
             self._choose(of_vectors=X.dense is not None and not X.n_sparse)
             return X, None
-        sequences = [s if hasattr(s, "__len__") else list(s) for s in iterate_sequences(X, "X")]
+        sequences: list[Any] = X
+        if not are_lists(X):
+            sequences = [s if hasattr(s, "__len__") else list(s) for s in iterate_sequences(X, "X")]
         first = next((sequence for sequence in sequences if _n_tokens(sequence)), [])
         of_numbers = is_matrix(first) and not _holds_symbols(first)
         self._choose(of_vectors=of_numbers and not sp.issparse(first))

@@ -126,3 +126,19 @@ def test_labels_known_in_part_are_learned_from():
         again.second_order_probabilities_, hmm.second_order_probabilities_
     )
     assert again.predict(NEW) == hmm.predict(NEW)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("emissions", ["categorical", "words", "gaussian"])
+def test_the_likelihood_of_a_fit_is_that_of_its_data(order, emissions):
+    random = np.random.default_rng(order)
+    y = [random.choice(["a", "b", "c"], n).tolist() for n in (5, 1, 2, 7)]
+    X = [[f"{label}{random.integers(3)}" for label in labels] for labels in y]
+    if emissions == "gaussian":
+        X = [random.normal(size=(len(labels), 2)) for labels in y]
+    weight = np.array([1.0, 2.5, 0.0, 0.5])
+    for stop in (True, False):
+        model = HMMClassifier(order=order, emissions=emissions, stop=stop)
+        model.fit(X, y, weight)
+        expected = weight[weight > 0] @ model.log_likelihood(X, y)[weight > 0]
+        np.testing.assert_allclose(model.log_likelihood_, expected, rtol=1e-12)

@@ -11,7 +11,12 @@ from crfkit._params import check_number
 from crfkit.data import PackedSequences
 from crfkit.features.symbols import SymbolVectorizer
 from crfkit.generative.base import Statistics
-from crfkit.generative.emissions.symbols import SymbolEmission, SymbolTables, column_starts
+from crfkit.generative.emissions.symbols import (
+    SymbolEmission,
+    SymbolTables,
+    column_starts,
+    listed_counts,
+)
 
 
 def additive(counts: sp.csr_array, starts: list[int], alpha: float) -> SymbolTables:
@@ -87,7 +92,7 @@ class Categorical(SymbolEmission):
         """Return the distributions of counts."""
         check_number("alpha", self.alpha)
         (counts,) = statistics
-        return additive(sp.csr_array(counts), column_starts(data).tolist(), self.alpha)
+        return additive(listed_counts(counts), column_starts(data).tolist(), self.alpha)
 
     def log_prior(self, tables: SymbolTables) -> float:
         """Return that of Dirichlet distributions, of which additive smoothing is the mode."""

@@ -124,6 +124,17 @@ def column_starts(data: PackedSequences) -> IntArray:
     return names.starts if isinstance(names, SymbolNames) else np.array([0, data.n_features])
 
 
+def listed_counts(counts: FloatArray | sp.csr_array) -> sp.csr_array:
+    """Return counts (D, K) as a list of those that are not 0."""
+    if sp.issparse(counts):
+        return sp.csr_array(counts)
+    size, n_labels = counts.shape
+    cells = np.flatnonzero(counts)
+    ptr = np.searchsorted(cells, np.arange(size + 1) * n_labels)
+    found = counts.reshape(-1)[cells], cells % n_labels, ptr
+    return sp.csr_array(found, shape=counts.shape)
+
+
 def dealt(uses: FloatArray | IntArray, n_labels: int, random: Random) -> FloatArray:
     """Return counts (D,) dealt to the labels at random, (D, K)."""
     shares: FloatArray = uses[:, None] * random.dirichlet(np.ones(n_labels), len(uses))
@@ -235,9 +246,10 @@ class SymbolEmission(Emission, ABC):
 
     def log_likelihood(self, tables: SymbolTables, statistics: Statistics) -> float:
         """Return the log-probability of the symbols that were counted, given their labels."""
-        counts, n_labels = sp.coo_array(statistics[0]), tables.floor.shape[1]
+        counts, n_labels = listed_counts(statistics[0]), tables.floor.shape[1]
         chosen = counts.data > 0.0
-        rows, labels = (place[chosen].astype(np.int64) for place in counts.coords)
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[chosen]
+        labels = counts.indices[chosen]
         logs = tables.floor[tables.block[rows], labels]
         listed, cells = tables.row * n_labels + tables.labels, rows * n_labels + labels
         places = np.minimum(np.searchsorted(listed, cells), len(listed) - 1)

@@ -15,7 +15,7 @@ from crfkit.features.suffixes import SuffixClasses, SuffixTree
 from crfkit.features.symbols import SymbolNames, SymbolVectorizer
 from crfkit.generative.base import Statistics
 from crfkit.generative.emissions.categorical import additive
-from crfkit.generative.emissions.symbols import SymbolEmission, SymbolTables
+from crfkit.generative.emissions.symbols import SymbolEmission, SymbolTables, listed_counts
 
 # Labels less probable than this, times how frequent they are, have one probability for all words.
 NEGLIGIBLE = 1e-5
@@ -101,7 +101,7 @@ class Words(SymbolEmission):
     def estimate(self, statistics: Statistics, data: PackedSequences) -> SymbolTables:
         """Return the distributions of counts of words, and of classes of unknown ones."""
         self._check_parameters()
-        counts, names = sp.csr_array(statistics[0]), data.names
+        counts, names = listed_counts(statistics[0]), data.names
         if not isinstance(names, SymbolNames):
             raise ValueError(
                 "emissions='words' needs to know what words end in: give X as words, not as "
