@@ -122,7 +122,7 @@ class Reader:
         sequences: list[Any] = X
         if not are_lists(X):
             sequences = [s if hasattr(s, "__len__") else list(s) for s in iterate_sequences(X, "X")]
-        first = next((sequence for sequence in sequences if _n_tokens(sequence)), [])
+        first: Any = next((sequence for sequence in sequences if _n_tokens(sequence)), [])
         of_numbers = is_matrix(first) and not _holds_symbols(first)
         self._choose(of_vectors=of_numbers and not sp.issparse(first))
         vectorizer = None if of_numbers else self.emission.vectorizer()
