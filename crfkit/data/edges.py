@@ -308,4 +308,7 @@ def _types(s: int, types: Any) -> list[Hashable] | None:
 
 def _sorted(names: set[Hashable]) -> list[Hashable]:
     """Return names in an order that does not depend on that in which they came."""
-    return sorted(names, key=lambda name: (type(name).__name__, name))
+    try:
+        return sorted(names)  # type: ignore[type-var]
+    except TypeError:  # of several types
+        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
