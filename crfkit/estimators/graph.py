@@ -210,9 +210,16 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     def _problem(self) -> Problem:
         for name in ("directed", "associative"):
             check_flag(name, getattr(self, name))
+        loss, weights = chosen_loss(self), self.weight_space(TokenLabels())
+        if self._kind_of_loss.is_log_likelihood and not weights.structure.inference.has_log_z:
+            raise ValueError(
+                f"inference={self.inference!r:.60} has no log Z, which the log loss needs: fit with "
+                "loss='pseudolikelihood' or 'hinge', or with another inference, which may be "
+                "changed after fitting."
+            )
         return make_problem(
-            self, labels=TokenLabels(), loss=chosen_loss(self), penalty=elastic_net(self),
-            solver=chosen_solver(self, SOLVERS), weights=self.weight_space(TokenLabels()),
+            self, labels=TokenLabels(), loss=loss, penalty=elastic_net(self),
+            solver=chosen_solver(self, SOLVERS), weights=weights,
             pack=pack_graphs, examples=known_nodes if self._compares_single_labels else None,
         )  # fmt: skip
 
@@ -231,5 +238,9 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     @property
     def _compares_single_labels(self) -> bool:
         """Whether the loss looks at the labels of neighbors, which have to be known."""
-        loss: Any = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
-        return Capability.CONDITIONALS in loss.requires
+        return Capability.CONDITIONALS in self._kind_of_loss.requires
+
+    @property
+    def _kind_of_loss(self) -> Any:
+        """The loss, or the class of one that is given by its name."""
+        return LOSSES.get(self.loss, Loss) if isinstance(self.loss, str) else self.loss

@@ -63,6 +63,7 @@ class GibbsSampling(SumMethod):
     """
 
     bound: ClassVar[str] = NONE
+    has_log_z: ClassVar[bool] = False
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SAMPLE})
 
     def __init__(

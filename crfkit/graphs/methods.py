@@ -68,11 +68,12 @@ class SumMethod(BaseEstimator, ABC):  # type: ignore[misc]
     `bound` says what its log Z is to the true one, "exact", "upper", "lower" or "none"; `is_convex`
     whether it is a convex function of the scores, whose gradient the marginals and beliefs are;
     `capabilities` what else it answers: with `Capability.HESSIAN_PRODUCT` and
-    `Capability.POSTERIOR`, it has `derivative`.
+    `Capability.POSTERIOR`, it has `derivative`. One that has no log Z gives nan for it.
     """
 
     bound: ClassVar[str] = NONE
     is_convex: ClassVar[bool] = False
+    has_log_z: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @abstractmethod

@@ -259,6 +259,7 @@ def test_models_are_kept_and_go_on():
         ({"search": 3}, "search=3 must be a string or an object with the method 'maximum'"),
         ({"directed": 1}, "directed=1 must be True or False"),
         ({"loss": "hinge", "solver": "lbfgs"}, "HingeLoss"),
+        ({"inference": "gibbs"}, "inference=.gibbs. has no log Z, which the log loss needs"),
     ],
 )
 def test_parameters_are_checked(options, message):
