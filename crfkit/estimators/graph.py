@@ -213,8 +213,8 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
         loss, weights = chosen_loss(self), self.weight_space(TokenLabels())
         if self._kind_of_loss.is_log_likelihood and not weights.structure.inference.has_log_z:
             raise ValueError(
-                f"inference={self.inference!r:.60} has no log Z, which the log loss needs: fit with "
-                "loss='pseudolikelihood' or 'hinge', or with another inference, which may be "
+                f"inference={self.inference!r:.60} has no log Z, which the log loss needs: fit "
+                "with loss='pseudolikelihood' or 'hinge', or with another inference, which may be "
                 "changed after fitting."
             )
         return make_problem(
