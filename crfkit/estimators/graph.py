@@ -138,8 +138,8 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     an approximation that is no bound with "bp", but exact on forests. With labels that are known in
     part, the loss is a difference of two values of log Z, and no bound but with "exact".
 
-    The gap of a fit with "hinge" says how far it is from the optimum only where each search was
-    exact: a search that misses the worst labels makes the gap too small.
+    The gap of a fit with "hinge" by ``BlockFrankWolfe`` is that of the bounds that `search` knows:
+    a certificate also where labels are not proved to be the worst ones; NaN where it knows none.
 
     With "pseudolikelihood", nodes whose label is not known are left out with their edges, in the
     fit alone.
