@@ -9,14 +9,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import BoolArray, IntArray
+from crfkit._types import BoolArray, FloatArray, IntArray, taken_rows
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.chance import uniforms
 from crfkit.graphs.links import links_of, propagated
 from crfkit.graphs.merging import Merging
 from crfkit.graphs.methods import UPPER, SumMethod, Sums
-from crfkit.graphs.tables import factor_tables, tables_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.links import Links, grow_forests
 from crfkit.kernels.graph.messages import Messages, Schedule
@@ -90,9 +89,11 @@ class TreeReweighted(SumMethod):
         merged = plan.merging.merge(graph)
         way = Schedule(False, 0.3, True, float(self.tol), self.max_iter)
         sums, work = propagated(merged, plan.links, way)
-        unsettled = ~sums.converged & (sums.log_partition > -np.inf)
-        for s in np.flatnonzero(unsettled).tolist():
-            sums.log_partition[s] = _mean_of_forests(merged, plan, work, s)
+        unsettled = np.flatnonzero(~sums.converged & (sums.log_partition > -np.inf)).tolist()
+        if unsettled:
+            scores, singles = _shared_out(merged, plan.links, work)
+            for s in unsettled:
+                sums.log_partition[s] = _mean_of_forests(merged, plan, scores, singles, s)
         return sums._replace(beliefs=plan.merging.split(sums.beliefs, len(graph.scores)))
 
 
@@ -122,29 +123,49 @@ class _Plan(NamedTuple):
     n_forests: IntArray
 
 
-def _mean_of_forests(graph: FactorTables, plan: _Plan, work: Messages, s: int) -> float:
-    """Return the mean of log Z of forests that add up to a graph as messages share it out."""
-    sizes, scopes, tables = tables_of(graph, s)
-    states = slice(*graph.state_ptr[graph.variable_ptr[s : s + 2]])
-    own = np.where(work.forbidden[states] > 0, -np.inf, work.finite[states])
-    singles = np.split(own, np.cumsum(sizes)[:-1])
-    factors = range(graph.factor_ptr[s], graph.factor_ptr[s + 1])
-    for f, scope in zip(factors, scopes, strict=True):
-        tables[f - factors[0]] = table = tables[f - factors[0]] / plan.links.weight[f]
-        for axis in range(len(scope)):
-            a = graph.scope_ptr[f] + axis
-            told = work.values[plan.links.message_ptr[a] : plan.links.message_ptr[a + 1]]
-            told = np.where(told > -np.inf, told, 0.0)  # the variable itself forbids the others
-            table -= told.reshape([-1, *[1] * (len(scope) - 1 - axis)])
-    total = 0.0
+def _mean_of_forests(
+    graph: FactorTables, plan: _Plan, scores: FloatArray, singles: FloatArray, s: int
+) -> float:
+    """Return the mean of log Z of the forests of a graph, with scores that add up to its own."""
+    first, last = (int(v) for v in graph.variable_ptr[s : s + 2])
+    begin, end = (int(f) for f in graph.factor_ptr[s : s + 2])
+    states, count, total = graph.state_ptr[first : last + 1], last - first, 0.0
+    own = singles[states[0] : states[-1]]
     for forest in plan.forests[: plan.n_forests[s]]:
-        chosen = np.flatnonzero(forest[factors.start : factors.stop])
-        tree = factor_tables(
-            sizes, [*([v] for v in range(len(sizes))), *(scopes[f] for f in chosen)],
-            [*singles, *(tables[f] for f in chosen)],
-        )  # fmt: skip
+        chosen = begin + np.flatnonzero(forest[begin:end])
+        scope_ptr, places = taken_rows(graph.scope_ptr, chosen)
+        score_ptr, entries = taken_rows(graph.score_ptr, chosen)
+        ends = np.array([0, count]), np.array([0, count + len(chosen)])
+        tree = FactorTables(*map(frozen, (
+            graph.sizes[first:last], states - states[0],
+            np.concatenate([np.arange(count), graph.scope[places] - first]),
+            np.concatenate([np.arange(count), count + scope_ptr]),
+            np.concatenate([own, scores[entries]]),
+            np.concatenate([states[:-1] - states[0], len(own) + score_ptr]), *ends,
+        )))  # fmt: skip
         total += float(BeliefPropagation().sums(tree).log_partition[0])
     return total / float(plan.n_forests[s])
+
+
+def _shared_out(
+    graph: FactorTables, links: Links, work: Messages
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return what a forest has as scores of its factors, (Z,), and of single variables.
+
+    The means over forests are the scores of the graph, whatever the messages are.
+    """
+    lengths, arity = np.diff(graph.score_ptr), np.diff(graph.scope_ptr)
+    factor = np.repeat(np.arange(len(arity)), lengths)
+    own = np.arange(len(factor)) - graph.score_ptr[factor]
+    scores = graph.scores / links.weight[factor]
+    # What is -inf is forbidden by the single variable.
+    told = np.where(work.values > -np.inf, work.values, 0.0)
+    for axis in range(int(arity.max(initial=0))):
+        having = np.flatnonzero(arity[factor] > axis)
+        place = graph.scope_ptr[factor[having]] + axis
+        state = own[having] // links.stride[place] % graph.sizes[graph.scope[place]]
+        scores[having] -= told[links.message_ptr[place] + state]
+    return scores, np.where(work.forbidden > 0, -np.inf, work.finite)
 
 
 @lru_cache(maxsize=KEPT)

@@ -91,14 +91,13 @@ def _fill(graph: FactorTables, links: Links, work: Messages, f: int, but: int) -
                 work.table[i] += told
 
 
-@kernel
-def _renew(graph: FactorTables, links: Links, work: Messages, a: int) -> float:
-    """Write the message to a place as it would be now; return how far it is from what it is."""
+@part
+def _sum_table(graph: FactorTables, links: Links, work: Messages, a: int) -> None:
+    """Write the logarithms of the sums of a table over all variables but that of a place."""
     f, start = links.factor[a], links.message_ptr[a]
     _fill(graph, links, work, f, a)
     size, stride = graph.sizes[graph.scope[a]], links.stride[a]
     length = graph.score_ptr[f + 1] - graph.score_ptr[f]
-    top = -math.inf
     for x in range(size):
         largest, total = -math.inf, 0.0
         for e in range(x * stride, length, size * stride):
@@ -110,9 +109,41 @@ def _renew(graph: FactorTables, links: Links, work: Messages, a: int) -> float:
                     total += math.exp(work.table[i] - largest)
             largest += math.log(total)
         work.fresh[start + x] = largest
-        top = max(top, largest)
-    far = 0.0
-    for i in range(start, start + size):
+
+
+@part
+def _sum_pair(graph: FactorTables, links: Links, work: Messages, a: int, b: int) -> None:
+    """Write the same of a factor of two variables, without a copy of its table."""
+    f, start = links.factor[a], links.message_ptr[a]
+    others, stride, scale = graph.sizes[graph.scope[b]], links.stride[b], 1.0 / links.weight[f]
+    _tell(graph, links, work, b)
+    for x in range(graph.sizes[graph.scope[a]]):
+        e = graph.score_ptr[f] + x * links.stride[a]
+        largest, total, at = -math.inf, 1.0, -1
+        for y in range(others):
+            value = scale * graph.scores[e + y * stride] + work.outer[y]
+            work.table[y] = value
+            if value > largest:
+                largest, at = value, y
+        for y in range(others if at >= 0 else 0):
+            if y != at:
+                total += math.exp(work.table[y] - largest)
+        work.fresh[start + x] = largest + math.log(total)
+
+
+@kernel
+def _renew(graph: FactorTables, links: Links, work: Messages, a: int) -> float:
+    """Write the message to a place as it would be now; return how far it is from what it is."""
+    f, start = links.factor[a], links.message_ptr[a]
+    first, end = graph.scope_ptr[f], start + graph.sizes[graph.scope[a]]
+    if graph.scope_ptr[f + 1] == first + 2:
+        _sum_pair(graph, links, work, a, 2 * first + 1 - a)
+    else:
+        _sum_table(graph, links, work, a)
+    top, far = -math.inf, 0.0
+    for i in range(start, end):
+        top = max(top, work.fresh[i])
+    for i in range(start, end):
         if top > -math.inf:
             work.fresh[i] -= top
         far = max(far, _distance(work.fresh[i], work.values[i]))
