@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.graphs.methods import BudgetError, Maximum, MaxMethod
+from crfkit.graphs.mplp import MPLP, states_left
 from crfkit.graphs.tables import scores_of, tables_of
 from crfkit.kernels.graph.arrays import FactorTables
 
 # How far, as a share, the bound of the solver may be from the score, by its own tolerances.
 SOLVED = 1e-6
+PASSES = 100  # of messages, before
 INFEASIBLE = 2  # as `milp` says it
 
 
@@ -20,15 +24,17 @@ class IntegerProgram(MaxMethod):
     """The values of the largest score, by branch and bound on the local polytope (HiGHS).
 
     The scores are linear in indicators of the states of variables and of the entries of tables.
-    Entries add up to the indicators of their states, which are integers [1]_. The solver proves
-    that nothing is better, but for its tolerance of 1e-6, as a share.
+    Entries add up to the indicators of their states, which are integers [1]_. Messages go first
+    (:class:`~crfkit.graphs.mplp.MPLP`): where their bound is a score, no program is needed, and
+    else it has only the states that better values may have. The solver proves that nothing is
+    better, but for its tolerance of 1e-6, as a share.
 
     Parameters
     ----------
     time_limit : float, optional
         Seconds for each graph. After it, the best values and the bound so far are returned.
     max_size : int, default=200000
-        How many indicators a graph may have.
+        How many indicators the program of a graph may have.
 
     References
     ----------
@@ -55,35 +61,49 @@ class IntegerProgram(MaxMethod):
         Raises
         ------
         BudgetError
-            If a graph has more than `max_size` indicators.
+            If the program of a graph has more than `max_size` indicators.
         """
-        count = len(graph.factor_ptr) - 1
-        values, bound = np.zeros(len(graph.sizes), np.int64), np.empty(count)
-        found = np.zeros(count, bool)
-        for s in range(count):
+        found = MPLP(PASSES).maximum(graph)
+        if found.exact.all():
+            return found
+        left = states_left(graph, found, PASSES)
+        values, score, bound = found.values.copy(), found.score.copy(), found.bound.copy()
+        for s in np.flatnonzero(~found.exact):
             own = slice(graph.variable_ptr[s], graph.variable_ptr[s + 1])
-            values[own], found[s], bound[s] = self._solve(graph, s)
-        score = np.where(found, scores_of(graph, values), -np.inf)
-        known = np.where(found, score, 0.0)
-        solved = found & (bound - known <= SOLVED * (1.0 + abs(known)))
-        bound = np.where(solved, score, np.maximum(bound, score))
-        return Maximum(values, score, bound, np.zeros(count, np.int64))
+            starts = graph.state_ptr[own.start : own.stop + 1]
+            states = [np.flatnonzero(left[a:b]) for a, b in pairwise(starts)]
+            better, least = self._solve(graph, int(s), states)
+            bound[s] = min(bound[s], least)
+            if better is not None:
+                trial = values.copy()
+                trial[own] = [own_states[k] for own_states, k in zip(states, better, strict=True)]
+                if (reached := scores_of(graph, trial)[s]) > score[s]:
+                    values, score[s] = trial, reached
+        known = np.where(score > -np.inf, score, 0.0)
+        solved = (score > -np.inf) & (bound - known <= SOLVED * (1.0 + abs(known)))
+        return Maximum(
+            values, score, np.where(solved, score, np.maximum(bound, score)), found.n_iter
+        )
 
-    def _solve(self, graph: FactorTables, s: int) -> tuple[IntArray, bool, float]:
-        """Return values of a graph, whether the solver found them, and its bound."""
-        sizes, scopes, tables = tables_of(graph, s)
+    def _solve(
+        self, graph: FactorTables, s: int, states: list[IntArray]
+    ) -> tuple[IntArray | None, float]:
+        """Return the best of some states of each variable, if found, and a bound of them."""
+        sizes = [len(own) for own in states]
+        if min(sizes) == 0:
+            return None, -np.inf
+        _, scopes, tables = tables_of(graph, s)
+        tables = [table[np.ix_(*(states[v] for v in scope))] if scope else table
+                  for scope, table in zip(scopes, tables, strict=True)]  # fmt: skip
         size = sum(sizes) + sum(table.size for table in tables if table.ndim > 1)
         if size > self.max_size:
             raise BudgetError(
                 f"graph {s}: the integer program would have {size} indicators, more than max_size="
                 f'{self.max_size}. Raise it, or take "mplp", which bounds what it may have missed.'
             )
-        if not sizes:
-            constant = float(sum(table.sum() for table in tables))
-            return np.empty(0, np.int64), constant > -np.inf, constant
         scores, constant = _scores(sizes, scopes, tables)
         if constant == -np.inf:
-            return np.zeros(len(sizes), np.int64), False, -np.inf
+            return None, -np.inf
         allowed = scores > -np.inf
         solved = milp(
             np.where(allowed, -scores, 0.0),
@@ -137,15 +157,13 @@ def _constraints(sizes: list[int], scopes: list[list[int]]) -> LinearConstraint:
 
 def _read(
     solved: OptimizeResult, sizes: list[int], constant: float
-) -> tuple[IntArray, bool, float]:
-    """Return the values that the solver found, whether there are some, and its bound."""
-    none = np.zeros(len(sizes), np.int64)
+) -> tuple[IntArray | None, float]:
+    """Return the values that the solver found, if there are some, and its bound."""
     if solved.status == INFEASIBLE:
-        return none, False, -np.inf
+        return None, -np.inf
     least = solved.mip_dual_bound
     bound = np.inf if least is None else constant - float(least)
     if solved.x is None:
-        return none, False, bound
+        return None, bound
     start = np.cumsum([0, *sizes])
-    chosen = [int(np.argmax(solved.x[a:b])) for a, b in zip(start[:-1], start[1:], strict=True)]
-    return np.array(chosen, np.int64), True, bound
+    return np.array([np.argmax(solved.x[a:b]) for a, b in pairwise(start)], np.int64), bound

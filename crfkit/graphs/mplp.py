@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import ByteArray, IntArray
+from crfkit._types import BoolArray, ByteArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import Maximum, MaxMethod
 from crfkit.kernels.graph.arrays import FactorTables
@@ -60,14 +60,27 @@ class MPLP(MaxMethod):
 
     def maximum(self, graph: FactorTables) -> Maximum:
         """Return values of a large score, and the bound."""
-        count, variables = len(graph.factor_ptr) - 1, len(graph.sizes)
-        found = Labelings(
-            np.zeros(variables, np.int64), np.full(count, -np.inf), np.empty(count),
-            np.zeros(count, np.int64), np.zeros(variables, np.int64),
-            np.zeros(variables, np.uint8),
-        )  # fmt: skip
-        maximize_graphs(graph, self.max_iter, self.tol, _messages(graph), found)
+        found, messages = _labelings(graph), _messages(graph)
+        maximize_graphs(graph, self.max_iter, self.tol, True, messages, found)
         return Maximum(found.values, found.score, found.bound, found.n_iter)
+
+
+def states_left(graph: FactorTables, found: Maximum, max_iter: int) -> BoolArray:
+    """Return which states values may have that are better than those found, (state_ptr[-1],)."""
+    labelings, messages = _labelings(graph), _messages(graph)
+    labelings.values[:], labelings.score[:] = found.values, found.score
+    maximize_graphs(graph, max_iter, 0.0, False, messages, labelings)
+    left: BoolArray = messages.single > -np.inf
+    return left
+
+
+def _labelings(graph: FactorTables) -> Labelings:
+    """Return that no labelings are known."""
+    count, variables = len(graph.factor_ptr) - 1, len(graph.sizes)
+    return Labelings(
+        np.zeros(variables, np.int64), np.full(count, -np.inf), np.empty(count),
+        np.zeros(count, np.int64), np.zeros(variables, np.int64), np.zeros(variables, np.uint8),
+    )  # fmt: skip
 
 
 def _messages(graph: FactorTables) -> Messages:

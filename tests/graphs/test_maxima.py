@@ -203,5 +203,7 @@ def test_what_a_cut_does_not_take_is_named():
         ExpansionMoves().maximum(factor_tables([2, 3], [[0, 1]], [np.zeros((2, 3))]))
     with pytest.raises(ValueError, match=r"is not like a distance.*mplp"):
         ExpansionMoves().maximum(factor_tables([3, 3], [[0, 1]], [1.0 - np.eye(3)]))
-    with pytest.raises(BudgetError, match=r"13 indicators, more than max_size=12"):
-        IntegerProgram(max_size=12).maximum(factor_tables([2, 3, 2], [[0, 1]], [np.zeros((2, 3))]))
+    with pytest.raises(BudgetError, match=r"18 indicators, more than max_size=12"):
+        IntegerProgram(max_size=12).maximum(
+            factor_tables([2] * 3, [[0, 1], [1, 2], [2, 0]], [1.0 - np.eye(2)] * 3)
+        )

@@ -235,11 +235,14 @@ def dive(graph: FactorTables, s: int, messages: Messages, found: Labelings, gap:
 
 @kernel
 def maximize_graphs(
-    graph: FactorTables, most: int, tol: float, messages: Messages, found: Labelings
+    graph: FactorTables, most: int, tol: float, dives: bool, messages: Messages, found: Labelings
 ) -> None:
-    """Lower the bound of each graph until it is the score of a labeling, or falls no more."""
+    """Lower the bound of each graph until it is the score of a labeling, or falls no more.
+
+    `found` may have labelings with their scores from before, else scores are ``-inf``. Without
+    dives, states whose single scores are ``-inf`` then are in no better labelings.
+    """
     for s in range(len(found.score)):
-        found.score[s] = -math.inf
         idle, gap = 0, math.inf
         found.bound[s] = math.inf
         found.n_iter[s] = 0
@@ -257,6 +260,6 @@ def maximize_graphs(
                 break
             fallen = before - found.bound[s]
             idle = 0 if fallen > tol * (1.0 + abs(found.bound[s])) else idle + 1
-        if found.bound[s] > found.score[s] and gap > 2.0 * rounding:
+        if dives and found.bound[s] > found.score[s] and gap > 2.0 * rounding:
             known = found.score[s] > -math.inf
             dive(graph, s, messages, found, gap if known else 1.0 + abs(found.bound[s]))
