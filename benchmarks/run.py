@@ -31,6 +31,7 @@ import decoders
 import decoding
 import family_speed
 import graphs_approximate
+import graphs_margin
 import graphs_maximum
 import graphs_speed
 import graphs_uai
@@ -90,6 +91,7 @@ PARTS: dict[str, ModuleType] = {
     "graphs_approximate": graphs_approximate,
     "graphs_uai": graphs_uai,
     "graphs_speed": graphs_speed,
+    "graphs_margin": graphs_margin,
 }
 
 

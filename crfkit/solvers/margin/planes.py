@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions
 from crfkit.kernels.solvers.planes import Descent, Planes, plane_steps
@@ -19,9 +17,9 @@ from crfkit.structures import Capability
 
 # Tokens whose worst labelings are looked for at once, from the same parameters, at most; and in how
 # many parts, at least, the data are cut for it.
-TOKENS_AT_ONCE, LEAST_PARTS = 512, 16
-# After each search, steps over the planes of this share of all batches follow, of the largest gaps.
-SWEPT = 0.5
+TOKENS_AT_ONCE, LEAST_PARTS = 512, 32
+# After each search, steps over the planes of so many other batches follow, of the largest gaps.
+SWEPT = 8
 # A plane without a share is forgotten after so many searches.
 FORGET = 20
 
@@ -43,7 +41,7 @@ class PlaneState(MarginState):
         tokens = min(TOKENS_AT_ONCE, parts) if together else 1
         super().__init__(batches.regrouped(tokens), options.c2)
         self._options, self._singles = options, batches
-        self._swept = math.ceil(SWEPT * len(self.batches)) if together else 0
+        self._swept = SWEPT if together else 0
         self._cost = find_cost(self.loss.cost, batches.model.n_codes)
         chunks = [chunk.tokens for chunk in batches.chunks]
         weight = [float(batches.sequence_weight(i).max()) for i in range(len(batches))]
@@ -55,6 +53,8 @@ class PlaneState(MarginState):
                 self._members[group[index]].append(index)
         paths = [batches.labels(index).tobytes() for index in range(len(batches))]
         self._weight, self._kept = weight, [_Kept(path) for path in paths]
+        # Potentials of sequences, all of which share one array of scores, and their parameters.
+        self._parts, self._zeros = dict[int, tuple[Potentials, IdArray]](), np.zeros(0)
         size, bounds = batches.n_parameters, batches.nonnegative
         nonnegative = np.zeros(size, bool) if bounds is None else bounds
         self._descent = Descent(
@@ -124,14 +124,25 @@ class PlaneState(MarginState):
     ) -> tuple[IdArray, FloatArray]:
         """Return how the value of a labeling changes with the parameters: places and changes."""
         batches, structure = self._singles, self._singles.structure
-        scores, labels = batches.scores(bound, index), batches.labels(index)
+        if index not in self._parts:
+            self._parts[index] = self._parts_of(bound, index)
+        (scores, places), labels = self._parts[index], batches.labels(index)
         out, size = structure.zeros(scores), len(scores.offsets) - 1
         weight = np.full(size, factor * self._weight[index])
         structure.add_counts(scores, path, weight, out)
         structure.add_counts(scores, labels, -weight, out)
         changes = batches.gradient(index, out)
         moved = np.flatnonzero(changes)
-        return batches.places(index)[moved], changes[moved]
+        return places[moved], changes[moved]
+
+    def _parts_of(self, bound: object, index: int) -> tuple[Potentials, IdArray]:
+        """Return potentials that say what the parts of a sequence are, and its parameters."""
+        scores, zeros = self._singles.scores(bound, index), list[FloatArray]()
+        for array in scores.arrays():
+            if array.size > len(self._zeros):
+                self._zeros = frozen(np.zeros(array.size))
+            zeros.append(self._zeros[: array.size].reshape(array.shape))
+        return scores.with_arrays(*zeros), self._singles.places(index)
 
     def _update(self, group: int) -> None:
         """Make steps over the planes of each sequence of a batch."""
