@@ -11,6 +11,7 @@ import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from crfkit._parallel import LONG_TOKENS
 from crfkit.compiler.jit import KERNELS
 from crfkit.constraints import Automaton
 from crfkit.constraints.joint import JointAutomata
-from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences, SoftLabels
+from crfkit.data import UNLABELED, Edges, Forest, LabelSequences, PackedSequences, SoftLabels
 from crfkit.estimators import (
     CRFClassifier,
     HMMClassifier,
@@ -34,6 +35,7 @@ from crfkit.estimators import (
     StructuredPerceptron,
 )
 from crfkit.features import SegmentFeatures, SequenceVectorizer, TemplateFeatures
+from crfkit.graphs.potentials import GraphPotentials
 from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, OEG, SAG, SGD, SOLVERS
@@ -306,6 +308,33 @@ def _ask_tree() -> None:
     tree.max_by_hamming(scores, labels)
 
 
+def _graphs() -> None:
+    """Ask all methods of inference about rings, of which some labels are all but impossible."""
+    from crfkit.graphs.named import MAXIMA, SUMS
+    from crfkit.graphs.structure import GraphStructure
+
+    edges = Edges.of_graphs([[(0, 1), (1, 2), (2, 3), (3, 0)]], [4])
+    index, weight = np.zeros(1, np.uint32), np.ones(1)
+    for worst, size in ((-0.5, 2), (-2000.0, 2), (-np.inf, 3)):
+        unary, pair = np.zeros((4, size)), np.eye(size)[None]
+        unary[0, -1] = worst
+        scores = GraphPotentials(unary, pair, index, edges.offsets, 0, *edges.arrays)
+        exact, labels = GraphStructure(), np.zeros(4, np.int32)
+        out = exact.zeros(scores)
+        exact.posterior(scores).pull_back(np.array([[-1.0, 1.0, 0.0][:size]] * 4), out)
+        exact.sample(scores, np.zeros((1, 4)))
+        exact.entropy(scores)
+        exact.k_best(scores, 2)
+        exact.conditional_scores(scores, labels)
+        exact.add_conditional_counts(scores, labels, np.zeros(unary.shape), out)
+        for sums in SUMS.values():
+            GraphStructure(sums()).log_partition(scores, weight, out)
+        for search in MAXIMA.values():
+            with suppress(ValueError):  # a cut is for two labels
+                GraphStructure(search=search()).argmax(scores)
+    GraphStructure(SUMS["gibbs"]()).sample(scores, np.zeros((1, 4)))
+
+
 def _second_order() -> None:
     """Ask all questions about a second-order chain; one of its labels is all but impossible."""
     chain, offsets = SecondOrderChain(), np.array([0, 3])
@@ -339,6 +368,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "segments": _segments,
     "templates": _templates,
     "trees": _trees,
+    "graphs": _graphs,
     "second_order": _second_order,
     "local": _local,
     "hidden_markov": _hidden_markov,

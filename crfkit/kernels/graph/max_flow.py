@@ -287,10 +287,3 @@ def flow_through(net: Network, trees: Trees, first: int, last: int) -> float:
                 return total
         i = _next(trees)
     return total
-
-
-@kernel
-def maximum_flow(net: Network, trees: Trees, node_ptr: IntArray, flows: FloatArray) -> None:
-    """Find the maximum flow of each of several networks, (S,), in ranges of nodes."""
-    for s in range(len(flows)):
-        flows[s] = flow_through(net, trees, node_ptr[s], node_ptr[s + 1])
