@@ -64,8 +64,9 @@ def _condition(graph: FactorTables, links: Links, chains: Chains, v: int) -> Non
     for x in range(size):
         shares[x] = math.exp(shares[x] - top) if shares[x] > -math.inf else 0.0
         total += shares[x]
+    scale = 1.0 / total if total > 0.0 else 0.0  # in a graph that allows nothing
     for x in range(size):
-        shares[x] /= total
+        shares[x] *= scale
 
 
 @part
@@ -97,9 +98,9 @@ def draw_sweeps(
                 for y in range(graph.sizes[v]):
                     if chains.conditional[y] > 0.0:
                         last = y
-                while x < last and (left >= chains.conditional[x]):
+                while x < last and left >= chains.conditional[x]:
                     left -= chains.conditional[x]
                     x += 1
-                while chains.conditional[x] == 0.0:  # rounding
+                while x < last and chains.conditional[x] == 0.0:  # rounding
                     x += 1
                 chains.values[v] = x

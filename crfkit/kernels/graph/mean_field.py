@@ -64,8 +64,9 @@ def _renew(graph: FactorTables, links: Links, sums: MeanFieldSums, v: int) -> fl
     for x in range(size):
         expected[x] = math.exp(expected[x] - top) if expected[x] > -math.inf else 0.0
         total += expected[x]
+    scale = 1.0 / total if total > 0.0 else 0.0  # nothing is left of a graph that allows nothing
     for x in range(size):
-        share = expected[x] / total
+        share = scale * expected[x]
         change = max(change, abs(share - sums.marginals[states + x]))
         sums.marginals[states + x] = share
     return change
