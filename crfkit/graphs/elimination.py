@@ -113,11 +113,13 @@ def _tried(core: list[int], near: Neighbors, logs: list[float]) -> list[Eliminat
         return lambda v: logs[v] + sum(logs[u] for u in own[v])
 
     found = [_greedy(core, near, logs, by_degree)]
-    if found[0].bits > HOPELESS_BITS:
+    same = len({logs[v] for v in core}) == 1
+    # What has a cycle has cliques of three.
+    if found[0].bits > HOPELESS_BITS or (same and found[0].bits < 3.5 * logs[core[0]]):
         return found
     for place in (dict(zip(core, core, strict=True)), _along(core, near)):
         found.append(_greedy(core, near, logs, partial(_in_turn, place)))
-    if len({logs[v] for v in core}) > 1:
+    if not same:
         found.append(_greedy(core, near, logs, by_weight))
     if len(core) <= MOST_FILLED:
         found.append(_min_fill(core, near, logs, None))

@@ -16,11 +16,13 @@ from typing import NamedTuple
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.exact import exact_difference, exact_sum
 from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH, decay, fill, larger, largest, load_at, store_at, subtract
 from crfkit.kernels.chain.sum import NOTHING, OK, UNDERFLOW
 from crfkit.kernels.graph.arrays import FactorTables
 
 # A product of two numbers above this is no subnormal: what is possible does not become 0.
 LEAST = 1e-150
+LOG_LEAST = math.log(LEAST)
 # A table whose sum is below this is scaled before the next product.
 SMALL = 1e-20
 # No values of a graph are allowed.
@@ -70,82 +72,124 @@ class JunctionWorkspace(NamedTuple):
 
 
 @part
-def multiply(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int,
-    scale: float,
-) -> float:  # fmt: skip
-    """Multiply a term into a table; returns the sum, or -1 where a product became too small."""
-    run, total, small = trees.run[n], 0.0, 0
+def clear(array: FloatArray, begin: int, size: int, value: float) -> None:
+    """Write one number to each place of a part."""
+    for i in range(begin, begin + size):
+        array[i] = value
+
+
+@part
+def copy_term(
+    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
+) -> None:
+    """Write the entries of a term to a table."""
+    run, step = trees.run[n], trees.step[n]
     first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
     for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
         base = start + trees.high[h]
         if run == 1:
-            for i in range(last - first):
-                x = table[at + i] * (other[base + trees.low[first + i]] * scale)
-                table[at + i] = x
-                total += x
-                small += (x < LEAST) & (x > 0.0)
+            for j in range(first, last):
+                table[at + j - first] = other[base + trees.low[j]]
             at += last - first
             continue
         for j in range(first, last):
             place = base + trees.low[j]
-            if trees.step[n] == 0:
-                factor = other[place] * scale
-                for i in range(run):
-                    x = table[at + i] * factor
-                    table[at + i] = x
-                    total += x
-                    small += (x < LEAST) & (x > 0.0)
+            if step == 0:
+                clear(table, at, run, other[place])
             else:
                 for i in range(run):
-                    x = table[at + i] * (other[place + i] * scale)
-                    table[at + i] = x
-                    total += x
-                    small += (x < LEAST) & (x > 0.0)
+                    table[at + i] = other[place + i]
             at += run
-    return total if small == 0 else -1.0
 
 
-@kernel
+@part
+def multiply(
+    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int,
+    scale: float,
+) -> None:  # fmt: skip
+    """Multiply a term into a table, and all of it with a number."""
+    run, step = trees.run[n], trees.step[n]
+    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
+    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
+        base = start + trees.high[h]
+        if run == 1:
+            for j in range(first, last):
+                table[at + j - first] *= other[base + trees.low[j]] * scale
+            at += last - first
+            continue
+        for j in range(first, last):
+            place = base + trees.low[j]
+            if step == 0:
+                factor = other[place] * scale
+                for i in range(at, at + run):
+                    table[i] *= factor
+            else:
+                for i in range(run):
+                    table[at + i] *= other[place + i] * scale
+            at += run
+
+
+@part
+def checked_sum(table: FloatArray, begin: int, end: int) -> float:
+    """Return the sum of a table, or -1 where what is possible is too small for another product."""
+    whole, small = 0.0, 0
+    for i in range(begin, end):
+        whole += table[i]
+        small += (table[i] < LEAST) & (table[i] > 0.0)
+    return whole if small == 0 else -1.0
+
+
+@part
 def add_term(
     trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
 ) -> None:
     """Add a term to a table: logarithms, and slopes of these."""
-    run = trees.run[n]
+    run, step = trees.run[n], trees.step[n]
+    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
     for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        for j in range(trees.low_ptr[n], trees.low_ptr[n + 1]):
-            place = start + trees.high[h] + trees.low[j]
-            for i in range(run):
-                table[at + i] += other[place + i * trees.step[n]]
+        base = start + trees.high[h]
+        if run == 1:
+            for j in range(first, last):
+                table[at + j - first] += other[base + trees.low[j]]
+            at += last - first
+            continue
+        for j in range(first, last):
+            place = base + trees.low[j]
+            if step == 0:
+                number = other[place]
+                for i in range(at, at + run):
+                    table[i] += number
+            else:
+                for i in range(run):
+                    table[at + i] += other[place + i]
             at += run
 
 
-@kernel
+@part
 def add_up(
     trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
 ) -> None:
     """Add a table up to the entries of a term."""
     run, step = trees.run[n], trees.step[n]
+    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
     for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
         base = start + trees.high[h]
-        for j in range(trees.low_ptr[n], trees.low_ptr[n + 1]):
+        if run == 1:
+            for j in range(first, last):
+                other[base + trees.low[j]] += table[at + j - first]
+            at += last - first
+            continue
+        for j in range(first, last):
             place = base + trees.low[j]
             if step == 0:
                 total = 0.0
-                for i in range(run):
-                    total += table[at + i]
+                for i in range(at, at + run):
+                    total += table[i]
                 other[place] += total
             else:
                 for i in range(run):
                     other[place + i] += table[at + i]
             at += run
-
-
-@part
-def clear(array: FloatArray, begin: int, size: int, value: float) -> None:
-    """Write one number to each place of a part."""
-    for i in range(begin, begin + size):
-        array[i] = value
 
 
 @part
@@ -158,6 +202,37 @@ def add_exactly(total: float, lost: float, x: float) -> tuple[float, float]:
 
 
 @part
+def _largest(scores: FloatArray, begin: int, end: int) -> float:
+    """Return the largest of some numbers."""
+    top = -math.inf
+    if end - begin >= WIDTH:
+        most = load_at(scores, end - WIDTH)
+        for z in range(begin, end - WIDTH, WIDTH):
+            most = larger(most, load_at(scores, z))
+        return largest(most)
+    for z in range(begin, end):
+        top = max(top, scores[z])
+    return top
+
+
+@part
+def _raise(scores: FloatArray, begin: int, end: int, top: float, out: FloatArray, at: int) -> int:
+    """Write exponentials of numbers less the largest; returns how many were too small."""
+    small, size = 0, end - begin
+    for z in range(begin, end):
+        small += (scores[z] - top < LOG_LEAST) & (scores[z] > -math.inf)
+    if size >= WIDTH:
+        last, less = size - WIDTH, fill(top)
+        for i in range(0, last, WIDTH):
+            store_at(decay(subtract(load_at(scores, begin + i), less)), out, at + i)
+        store_at(decay(subtract(load_at(scores, begin + last), less)), out, at + last)
+        return small
+    for i in range(size):
+        out[at + i] = math.exp(scores[begin + i] - top)
+    return small
+
+
+@part
 def _exponentials(graph: FactorTables, s: int, factor: FloatArray) -> tuple[float, float, bool]:
     """Write the exponentials of scores less the largest of each factor.
 
@@ -166,16 +241,12 @@ def _exponentials(graph: FactorTables, s: int, factor: FloatArray) -> tuple[floa
     """
     start, whole, lost, small = graph.score_ptr[graph.factor_ptr[s]], 0.0, 0.0, 0
     for f in range(graph.factor_ptr[s], graph.factor_ptr[s + 1]):
-        top = -math.inf
-        for z in range(graph.score_ptr[f], graph.score_ptr[f + 1]):
-            top = max(top, graph.scores[z])
+        begin, end = graph.score_ptr[f], graph.score_ptr[f + 1]
+        top = _largest(graph.scores, begin, end)
         if top == -math.inf:
             return top, 0.0, True
         whole, lost = add_exactly(whole, lost, top)
-        for z in range(graph.score_ptr[f], graph.score_ptr[f + 1]):
-            x = math.exp(graph.scores[z] - top)
-            factor[z - start] = x
-            small += (x < LEAST) & (graph.scores[z] > -math.inf)
+        small += _raise(graph.scores, begin, end, top, factor, begin - start)
     return whole, lost, small == 0
 
 
@@ -222,23 +293,28 @@ def _inside(
         return DEAD
     start = graph.score_ptr[first]
     for c in range(cliques, trees.clique_ptr[p + 1]):
-        at, total = trees.table_at[c], 1.0
-        clear(work.table, at, trees.rows[c] * trees.columns[c], 1.0)
-        for t in range(trees.term_ptr[c], trees.term_ptr[c + 1]):
-            scale, source, n = 1.0, trees.source[t], trees.nest[t]
-            if total < SMALL:
-                scale = 1.0 / total
-                whole, lost = add_exactly(whole, lost, math.log(total))
+        at, size = trees.table_at[c], trees.rows[c] * trees.columns[c]
+        begin, end = trees.term_ptr[c], trees.term_ptr[c + 1]
+        if begin == end:
+            clear(work.table, at, size, 1.0)
+        for t in range(begin, end):
+            source, n, scale = trees.source[t], trees.nest[t], 1.0
+            if t > begin + 1:  # of two terms, no product that is possible is 0
+                total = checked_sum(work.table, at, at + size)
+                if not total > 0.0:
+                    return UNDERFLOW if total < 0.0 else DEAD
+                if total < SMALL:
+                    scale = 1.0 / total
+                    whole, lost = add_exactly(whole, lost, math.log(total))
+            other = work.factor if source >= 0 else work.message
             if source >= 0:
                 place = graph.score_ptr[first + source] - start
-                total = multiply(trees, n, work.table, at, work.factor, place, scale)
             else:
                 place = trees.message_at[cliques + ~source]
-                total = multiply(trees, n, work.table, at, work.message, place, scale)
-            if total < 0.0:
-                return UNDERFLOW
-            if total == 0.0:
-                return DEAD
+            if t == begin:
+                copy_term(trees, n, work.table, at, other, place)
+            else:
+                multiply(trees, n, work.table, at, other, place, scale)
         total, possible = _shares(trees, c, work.table, work.message)
         if not possible:
             return UNDERFLOW
