@@ -18,7 +18,7 @@ from crfkit.graphs.elimination import HOPELESS_BITS, Elimination, eliminate
 from crfkit.graphs.methods import BudgetError
 from crfkit.graphs.tables import starts
 from crfkit.kernels.graph.arrays import FactorTables
-from crfkit.kernels.graph.junction import JunctionTrees, JunctionWorkspace
+from crfkit.kernels.graph.junction_terms import JunctionTrees, JunctionWorkspace
 
 # Runs of entries whose places are listed; those of more are sums of two lists.
 LISTED = 256

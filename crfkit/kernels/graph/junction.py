@@ -11,7 +11,6 @@ row, of which all else is made: beliefs, samples, entropies and slopes.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.exact import exact_difference, exact_sum
@@ -19,177 +18,23 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, decay, fill, larger, largest, load_at, store_at, subtract
 from crfkit.kernels.chain.sum import NOTHING, OK, UNDERFLOW
 from crfkit.kernels.graph.arrays import FactorTables
+from crfkit.kernels.graph.junction_terms import (
+    LEAST,
+    JunctionTrees,
+    JunctionWorkspace,
+    add_term,
+    add_up,
+    checked_sum,
+    clear,
+    copy_term,
+    multiply,
+)
 
-# A product of two numbers above this is no subnormal: what is possible does not become 0.
-LEAST = 1e-150
 LOG_LEAST = math.log(LEAST)
 # A table whose sum is below this is scaled before the next product.
 SMALL = 1e-20
 # No values of a graph are allowed.
 DEAD = -3
-
-
-class JunctionTrees(NamedTuple):
-    """Plans of P different graphs, C cliques in all, children before parents. Read-only.
-
-    A term is a table that is multiplied into a clique, a factor or the message of a child. Entry
-    `i` of the clique, in turn, belongs to an entry of the term: runs of `run` entries each either
-    all belong to one (`step` 0) or to as many in turn (`step` 1), and run `j * len(low) + i` starts
-    at ``high[j] + low[i]``.
-    """
-
-    clique_ptr: IntArray  # (P + 1,) where the cliques of each plan start, and the end
-    rows: IntArray  # (C,) how many values the separators have together
-    columns: IntArray  # (C,) the same of the other variables
-    table_at: IntArray  # (C,) where each table starts among those of its plan
-    message_at: IntArray  # (C,) and each message
-    member_ptr: IntArray  # (C + 1,) where the variables of each clique start
-    separator_end: IntArray  # (C,) where those of its separator end
-    members: IntArray  # numbers of variables in the graph, the last fastest in a table
-    term_ptr: IntArray  # (C + 1,) where the terms of each clique start
-    source: IntArray  # number of a factor in the graph, or ~number of a clique in the plan
-    nest: IntArray  # which loops over a clique and the term
-    variable_ptr: IntArray  # (P + 1,) where the variables of each plan start
-    home: IntArray  # of each variable: a factor or a clique, as `source`, that has it
-    home_nest: IntArray  # loops over its table and the states of the variable; -1: it has one
-    run: IntArray  # of each nest of loops
-    step: IntArray
-    low: IntArray
-    low_ptr: IntArray
-    high: IntArray
-    high_ptr: IntArray
-
-
-class JunctionWorkspace(NamedTuple):
-    """Room for the tables of any one of the plans, and for the factors of any one graph."""
-
-    table: FloatArray
-    message: FloatArray
-    factor: FloatArray
-    slope: FloatArray  # as `table`, where slopes are asked for
-    message_slope: FloatArray
-    none: FloatArray  # (0,) where beliefs of factors are not asked for
-
-
-@part
-def clear(array: FloatArray, begin: int, size: int, value: float) -> None:
-    """Write one number to each place of a part."""
-    for i in range(begin, begin + size):
-        array[i] = value
-
-
-@part
-def copy_term(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
-) -> None:
-    """Write the entries of a term to a table."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                table[at + j - first] = other[base + trees.low[j]]
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                clear(table, at, run, other[place])
-            else:
-                for i in range(run):
-                    table[at + i] = other[place + i]
-            at += run
-
-
-@part
-def multiply(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int,
-    scale: float,
-) -> None:  # fmt: skip
-    """Multiply a term into a table, and all of it with a number."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                table[at + j - first] *= other[base + trees.low[j]] * scale
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                factor = other[place] * scale
-                for i in range(at, at + run):
-                    table[i] *= factor
-            else:
-                for i in range(run):
-                    table[at + i] *= other[place + i] * scale
-            at += run
-
-
-@part
-def checked_sum(table: FloatArray, begin: int, end: int) -> float:
-    """Return the sum of a table, or -1 where what is possible is too small for another product."""
-    whole, small = 0.0, 0
-    for i in range(begin, end):
-        whole += table[i]
-        small += (table[i] < LEAST) & (table[i] > 0.0)
-    return whole if small == 0 else -1.0
-
-
-@part
-def add_term(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
-) -> None:
-    """Add a term to a table: logarithms, and slopes of these."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                table[at + j - first] += other[base + trees.low[j]]
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                number = other[place]
-                for i in range(at, at + run):
-                    table[i] += number
-            else:
-                for i in range(run):
-                    table[at + i] += other[place + i]
-            at += run
-
-
-@part
-def add_up(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
-) -> None:
-    """Add a table up to the entries of a term."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                other[base + trees.low[j]] += table[at + j - first]
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                total = 0.0
-                for i in range(at, at + run):
-                    total += table[i]
-                other[place] += total
-            else:
-                for i in range(run):
-                    other[place + i] += table[at + i]
-            at += run
 
 
 @part

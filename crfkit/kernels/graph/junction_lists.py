@@ -9,13 +9,8 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.graph.arrays import FactorTables
-from crfkit.kernels.graph.junction import (
-    JunctionTrees,
-    JunctionWorkspace,
-    inside_log,
-    row_of,
-    write_column,
-)
+from crfkit.kernels.graph.junction import inside_log, row_of, write_column
+from crfkit.kernels.graph.junction_terms import JunctionTrees, JunctionWorkspace
 
 
 class JunctionLists(NamedTuple):

@@ -12,17 +12,8 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.graph.arrays import FactorTables
-from crfkit.kernels.graph.junction import (
-    JunctionTrees,
-    JunctionWorkspace,
-    add_term,
-    clear,
-    collect,
-    collect_variables,
-    inside,
-    row_of,
-    spread,
-)
+from crfkit.kernels.graph.junction import collect, collect_variables, inside, row_of, spread
+from crfkit.kernels.graph.junction_terms import JunctionTrees, JunctionWorkspace, add_term, clear
 
 
 @part
