@@ -243,7 +243,7 @@ def maximize_graphs(
     dives, states whose single scores are ``-inf`` then are in no better labelings.
     """
     for s in range(len(found.score)):
-        idle, gap = 0, math.inf
+        idle, gap, rounding = 0, math.inf, 0.0
         found.bound[s] = math.inf
         found.n_iter[s] = 0
         while found.n_iter[s] < most and idle < MOST_IDLE:
@@ -254,9 +254,11 @@ def maximize_graphs(
             keep_if_better(graph, s, messages, found)
             score, before = found.score[s], found.bound[s]
             found.bound[s] = max(score, min(before, dual_bound(graph, s, messages)))
+            if found.bound[s] == score:
+                break
             rounding = ROUNDING * (1.0 + abs(found.bound[s]))
             gap = found.bound[s] - score + rounding
-            if found.bound[s] == score or gap <= 2.0 * rounding:
+            if gap <= 2.0 * rounding:
                 break
             fallen = before - found.bound[s]
             idle = 0 if fallen > tol * (1.0 + abs(found.bound[s])) else idle + 1

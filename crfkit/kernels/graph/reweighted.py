@@ -174,7 +174,7 @@ def _update(graph: FactorTables, messages: Messages, v: int, back: bool, gap: fl
             takers += 1
     largest = find_belief(graph, messages, v)
     for k in range(graph.sizes[v]):
-        if largest - messages.belief[k] > gap:
+        if messages.belief[k] > -math.inf and largest - messages.belief[k] > gap:
             leave_out(graph, messages, v, k)
             messages.belief[k] = -math.inf
     share = 1.0 / max(givers, takers, 1)
