@@ -65,7 +65,8 @@ class Letters(NamedTuple):
     @classmethod
     def of_text(cls, text: str) -> Self:
         """Return the characters of lines, each of which ends with a newline."""
-        codes = np.frombuffer(text.encode(_ENCODING, "surrogatepass"), np.int32)
+        found = np.frombuffer(text.encode(_ENCODING, "surrogatepass"), "<i4")
+        codes = found.astype(np.int32, copy=False)
         ends = np.flatnonzero(codes == ord(SEPARATOR))
         return cls(codes, np.concatenate([[0], ends + 1])[:-1], ends)
 
@@ -138,7 +139,7 @@ class RepeatedSuffixes(NamedTuple):
 
         _walk(words, groups, most, step)
         chosen, example, sizes = np.concatenate(kept, axis=1)
-        text = words.codes.tobytes().decode(_ENCODING, "surrogatepass")
+        text = words.codes.astype("<i4", copy=False).tobytes().decode(_ENCODING, "surrogatepass")
         ends = words.ends[example]
         pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
         return cls(table, chosen, groups[example], [text[begin:end] for begin, end in pairs])
