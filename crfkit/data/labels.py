@@ -47,6 +47,7 @@ UNLABELED = Unlabeled()
 
 # Arrays of more labels are read without an object for each, so many at a time.
 MANY = 1 << 20
+FEW_LISTS = 500  # that the garbage collector may look at
 TOGETHER = 1 << 12  # sequences of strings that are read at once
 ReadStrings = Callable[[list[list[Any]], int], CodeArray | None]
 
@@ -57,14 +58,19 @@ def object_array(items: Iterable[Any]) -> ObjectArray:
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
-    """Pause the garbage collector: it would look at many lists again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
+def without_collection(n_lists: int) -> Iterator[None]:
+    """Pause the garbage collector while many lists are made: it would look at all again and again.
+
+    It looks at the new ones once, at the end, and not at all that there is as soon as it may.
+    """
+    pauses = n_lists > FEW_LISTS and gc.isenabled()
+    if pauses:
+        gc.disable()
     try:
         yield
     finally:
-        if enabled:
+        if pauses:
+            gc.collect(0)
             gc.enable()
 
 
@@ -106,7 +112,7 @@ class LabelSequences(list[list[Label]]):
     def from_codes(cls, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> Self:
         """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
         flat = classes[codes].tolist()
-        with without_collection():
+        with without_collection(len(offsets)):
             return cls([flat[b:e] for b, e in itertools.pairwise(offsets.tolist())])
 
 

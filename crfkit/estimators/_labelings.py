@@ -55,7 +55,7 @@ def predict_n_best(
         return found, np.minimum(found.scores - np.repeat(log_z, found.counts), 0.0)
 
     found, log_proba = _joined(self._ask(data, search, constraints=constraints))
-    with without_collection():
+    with without_collection(len(log_proba)):
         return _ranked(self, found, log_proba, data.offsets, as_spans)
 
 

@@ -1,7 +1,10 @@
 import copy
+import gc
 import json
 import pickle
+from contextlib import suppress
 from enum import Enum
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import pytest
 import crfkit
 from crfkit import UNLABELED
 from crfkit.data import LabelSequences, labels
-from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.labels import UNKNOWN, LabelStream, without_collection
 from crfkit.data.targets import Targets
 
 Color = Enum("Color", "RED BLUE")
@@ -151,3 +154,15 @@ def test_labels_may_be_known_in_part():
     targets = Targets.of_allowed(allowed)
     assert targets.known.tolist() == [True, False, True, True, True, False]
     assert Targets.of_allowed(allowed[[0, 3]]).allowed is None
+
+
+def test_the_collector_pauses_while_many_lists_are_made_and_goes_on_if_it_did_before():
+    for enabled, n_lists in product((True, False), (1, 10_000)):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            with suppress(KeyError), without_collection(n_lists):
+                assert gc.isenabled() == (enabled and n_lists == 1)
+                raise KeyError
+            assert gc.isenabled() == enabled
+        finally:
+            gc.enable()
