@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import gc
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
@@ -41,6 +42,7 @@ FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
 # It takes a millisecond to give memory back.
 WORTHWHILE = 1 << 22
+FEW_LISTS = 500  # that the garbage collector may look at
 
 
 class Chunk(NamedTuple):
@@ -256,3 +258,20 @@ def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
         blocks[-1].append(chunk)
         total = BLOCK_CELLS if is_long(chunk) else total + size
     return blocks
+
+
+@contextmanager
+def without_collection(n_lists: int) -> Iterator[None]:
+    """Pause the garbage collector while many lists are made: it would look at all again and again.
+
+    It looks at the new ones once, at the end, and not at all that there is as soon as it may.
+    """
+    pauses = n_lists > FEW_LISTS and gc.isenabled()
+    if pauses:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pauses:
+            gc.collect(0)
+            gc.enable()

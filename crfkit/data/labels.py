@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from crfkit._parallel import without_collection
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.validation import numeric_array, token_place
@@ -47,7 +46,6 @@ UNLABELED = Unlabeled()
 
 # Arrays of more labels are read without an object for each, so many at a time.
 MANY = 1 << 20
-FEW_LISTS = 500  # that the garbage collector may look at
 TOGETHER = 1 << 12  # sequences of strings that are read at once
 ReadStrings = Callable[[list[list[Any]], int], CodeArray | None]
 
@@ -55,23 +53,6 @@ ReadStrings = Callable[[list[list[Any]], int], CodeArray | None]
 def object_array(items: Iterable[Any]) -> ObjectArray:
     """Return a 1-D array of objects, also where the objects are tuples or lists."""
     return np.fromiter(items, dtype=object)
-
-
-@contextmanager
-def without_collection(n_lists: int) -> Iterator[None]:
-    """Pause the garbage collector while many lists are made: it would look at all again and again.
-
-    It looks at the new ones once, at the end, and not at all that there is as soon as it may.
-    """
-    pauses = n_lists > FEW_LISTS and gc.isenabled()
-    if pauses:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if pauses:
-            gc.collect(0)
-            gc.enable()
 
 
 class LabelSequences(list[list[Label]]):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from crfkit._parallel import without_collection
 from crfkit._params import check_flag, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels
-from crfkit.data.labels import without_collection
 from crfkit.estimators._spans import segments_of
 from crfkit.inference.base import expectations
 from crfkit.structures import RankedCodes, Structure

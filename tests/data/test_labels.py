@@ -11,8 +11,9 @@ import pytest
 
 import crfkit
 from crfkit import UNLABELED
+from crfkit._parallel import without_collection
 from crfkit.data import LabelSequences, labels
-from crfkit.data.labels import UNKNOWN, LabelStream, without_collection
+from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.targets import Targets
 
 Color = Enum("Color", "RED BLUE")
