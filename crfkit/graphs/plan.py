@@ -261,6 +261,8 @@ class _Tree:
 
         Each group is a clique of its own, all of whose variables are shared with the large one.
         """
+        if max(self.tables) <= GROUPED:
+            return
         numbers: list[int] = []
         cliques: list[tuple[list[int], int, list[Term]]] = []
         for own, count, table, terms in zip(

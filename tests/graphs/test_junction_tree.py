@@ -14,6 +14,7 @@ from crfkit.graphs.enumeration import _marginal as added_up
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
 from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
+from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
 
 
@@ -165,8 +166,16 @@ def test_a_chain_and_a_tree_are_the_structures_of_the_house():
 def test_a_chain_of_100_000_nodes(n, scale):
     rng = np.random.default_rng(0)
     unary, pair = scale * rng.normal(size=(n, 2)), scale * rng.normal(size=(2, 2))
-    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).tolist()
-    graph = factor_tables([2] * n, [*([t] for t in range(n)), *edges], [*unary, *[pair] * (n - 1)])
+    pairs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).ravel()
+    states = np.arange(0, 2 * n + 1, 2)
+    arrays = (
+        np.full(n, 2), states, np.append(np.arange(n), pairs),
+        np.append(np.arange(n), np.arange(n, 3 * n - 1, 2)),
+        np.append(unary.ravel(), np.tile(pair.ravel(), n - 1)),
+        np.append(states[:-1], np.arange(2 * n, 6 * n - 3, 4)), np.array([0, n]),
+        np.array([0, 2 * n - 1]),
+    )  # fmt: skip
+    graph = FactorTables(*map(frozen, arrays))
     scores = ChainPotentials.of(unary, pair[None], np.array([0, n]))
     out = Counts(np.zeros_like(unary), np.zeros_like(scores.pair))
     log_z = Chain().log_partition(scores, np.ones(1), out)
