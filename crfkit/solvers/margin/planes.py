@@ -53,6 +53,7 @@ class PlaneState(MarginState):
                 self._members[group[index]].append(index)
         paths = [batches.labels(index).tobytes() for index in range(len(batches))]
         self._weight, self._kept = weight, [_Kept(path) for path in paths]
+        self._gaps, self._levels = [0.0] * len(paths), [0.0] * len(paths)  # of sequences
         # Potentials of sequences, all of which share one array of scores, and their parameters.
         self._parts, self._zeros = dict[int, tuple[Potentials, IdArray]](), np.zeros(0)
         size, bounds = batches.n_parameters, batches.nonnegative
@@ -95,7 +96,7 @@ class PlaneState(MarginState):
                 self._search(group)
                 self._update(group)
             for other in np.argsort(-self.gaps, kind="stable")[: self._swept].tolist():
-                self._update(other)
+                self._update(other, again=True)
 
     def _search(self, group: int) -> None:
         """Look for the worst labelings of a batch."""
@@ -144,15 +145,21 @@ class PlaneState(MarginState):
             zeros.append(self._zeros[: array.size].reshape(array.shape))
         return scores.with_arrays(*zeros), self._singles.places(index)
 
-    def _update(self, group: int) -> None:
-        """Make steps over the planes of each sequence of a batch."""
-        gap = level = 0.0
-        for index in self._members[group]:
-            planes = self._kept[index].planes()
-            self._make_room(len(planes.levels), len(planes.changes))
-            gap += plane_steps(planes, self._options, self._descent)
-            level += float(np.dot(planes.levels, planes.shares))
-        self.gaps[group], self.levels[group] = gap, level
+    def _update(self, group: int, again: bool = False) -> None:
+        """Make steps over the planes of each sequence of a batch.
+
+        If it is done again, of those alone whose parts in the gap are no less than the mean.
+        """
+        members, gaps = self._members[group], self._gaps
+        least = self.gaps[group] / max(len(members), 1) * (1.0 - 1e-9) if again else -1.0
+        for index in members:
+            if gaps[index] >= least:
+                planes = self._kept[index].planes()
+                self._make_room(len(planes.levels), len(planes.changes))
+                gaps[index] = plane_steps(planes, self._options, self._descent)
+                self._levels[index] = float(np.dot(planes.levels, planes.shares))
+        self.gaps[group] = sum(gaps[index] for index in members)
+        self.levels[group] = sum(self._levels[index] for index in members)
 
     def _make_room(self, planes: int, changes: int) -> None:
         descent = self._descent
