@@ -73,6 +73,8 @@ class JunctionTree(SumMethod, MaxMethod):
 
     def plans(self, graph: FactorTables, choices: str = FOR_SUMS) -> Plans:
         """Return the junction trees of graphs; BudgetError where a table would be too large."""
+        if self.budget < 1:
+            raise ValueError(f"budget={self.budget!r}: tables have at least one entry.")
         return plans_of(graph, self.budget, choices)
 
     def sums(self, graph: FactorTables) -> Sums:
@@ -107,6 +109,8 @@ class JunctionTree(SumMethod, MaxMethod):
         ndarray of shape (n, V)
             All 0 in a graph of which each combination is forbidden.
         """
+        if uniforms.shape[1:] != graph.sizes.shape:
+            raise ValueError(f"{len(graph.sizes)} variables need so many columns of numbers.")
         plans = self.plans(graph)
         log_z, values = np.empty(len(graph.factor_ptr) - 1), np.zeros(uniforms.shape, np.int64)
         work = plans.workspace()
@@ -135,6 +139,8 @@ class JunctionTree(SumMethod, MaxMethod):
         tangent : ndarray of shape (Z,)
             A finite number for each entry of the tables.
         """
+        if tangent.shape != graph.scores.shape:
+            raise ValueError(f"{len(graph.scores)} scores need as many numbers of the direction.")
         plans, log_z = self.plans(graph), np.empty(len(graph.factor_ptr) - 1)
         slopes = Slopes(np.zeros(graph.state_ptr[-1]), np.zeros(len(graph.scores)))
         work, along = plans.workspace(slopes=True), frozen(tangent)
@@ -146,6 +152,8 @@ class JunctionTree(SumMethod, MaxMethod):
 
         Those of a graph are found in time proportional to k times its cliques, and k squared.
         """
+        if k < 1:
+            raise ValueError(f"{k} best values are asked for: ask for one or more.")
         plans, count = self.plans(graph, FOR_MAXIMA), len(graph.factor_ptr) - 1
         most = int(np.diff(plans.trees.clique_ptr).max(initial=0))
         values, counts = np.zeros((k, len(graph.sizes)), np.int64), np.zeros(count, np.int64)

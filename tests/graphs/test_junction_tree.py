@@ -204,3 +204,17 @@ def test_a_table_over_the_budget_is_an_error_that_names_other_methods():
     graph = factor_tables([2] * 110**2, edges, [np.eye(2)] * len(edges))
     with pytest.raises(BudgetError, match=r"2\^10\d.* or more entries"):
         JunctionTree().sums(graph)
+
+
+def test_wrong_questions_are_refused():
+    graph, method = factor_tables([2, 2], [[0, 1]], [np.eye(2)]), JunctionTree()
+    for ask, message in [
+        (lambda: method.sample(graph, np.zeros((3, 1))), "2 variables need"),
+        (lambda: method.derivative(graph, np.zeros(3)), "4 scores need"),
+        (lambda: method.k_best(graph, 0), "one or more"),
+        (lambda: JunctionTree(budget=0).sums(graph), "at least one entry"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ask()
+    empty = side_by_side([])
+    assert method.sums(empty).log_partition.shape == method.maximum(empty).score.shape == (0,)
