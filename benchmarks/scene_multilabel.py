@@ -25,7 +25,7 @@ from crfkit.graphs import (
 )
 
 LABELS = ("beach", "sunset", "foliage", "field", "mountain", "urban")
-PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0)
+PENALTIES = (0.3, 1.0, 3.0)
 GRAPHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "independent": lambda Y: np.zeros((0, 2), int),
     "tree of Chow and Liu": chow_liu,
@@ -47,11 +47,11 @@ def measure(name: str, most: int | None) -> dict[str, Any]:
     edges = GRAPHS[name](Y)
     train, test = (multilabel_graphs(x, edges, LABELS) for x in (X, X_test))
     truth = multilabel_labels(Y_test)
-    started = time.perf_counter()
+    started = time.process_time()
     c2 = max(PENALTIES, key=lambda value: held_out(train, multilabel_labels(Y), value))
-    chosen = time.perf_counter()
+    chosen = time.process_time()
     model = GraphCRF(c2=c2).fit(train, multilabel_labels(Y))
-    fitted = time.perf_counter()
+    fitted = time.process_time()
     found = {}
     for decoding in ("viterbi", "posterior"):
         predicted = multilabel_indicators(model.set_params(decoding=decoding).predict(test))
@@ -62,7 +62,7 @@ def measure(name: str, most: int | None) -> dict[str, Any]:
     return {
         "edges": edges.tolist(), "c2": c2, **found,
         "mean log-likelihood": float(model.sequence_log_proba(test, truth).mean()),
-        "seconds of the choice": chosen - started, "seconds of the fit": fitted - chosen,
+        "processor seconds of the choice": chosen - started, "processor seconds of the fit": fitted - chosen,
     }  # fmt: skip
 
 
