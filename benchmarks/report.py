@@ -15,6 +15,7 @@ from typing import Any
 
 import _decoding_report
 import _experiments_report
+import _graph_learning_report
 import _graphs_maximum_report
 import _graphs_report
 import _hmm_report
@@ -35,6 +36,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
     "docs/family.md",
     "docs/graphs.md",
+    "docs/graph_crf.md",
     "docs/experiments.md",
     "docs/hmm.md",
     "docs/pos_tagging.md",
@@ -525,6 +527,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_graphs_report.blocks(cases, table),
     **_decoding_report.blocks(cases, table),
     **_experiments_report.blocks(cases, table),
+    **_graph_learning_report.blocks(cases, table),
     **_hmm_report.blocks(cases, table),
     **_graphs_maximum_report.blocks(cases, table),
     **_pos_report.blocks(cases, table),

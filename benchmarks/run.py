@@ -50,7 +50,10 @@ import passes
 import perceptron
 import pos_tagging
 import scaling
+import scene_multilabel
 import segments
+import skip_chain
+import snakes
 import solver_history
 import solvers_agree
 import square
@@ -91,6 +94,9 @@ PARTS: dict[str, ModuleType] = {
     "graphs_approximate": graphs_approximate,
     "graphs_uai": graphs_uai,
     "graphs_speed": graphs_speed,
+    "snakes": snakes,
+    "scene_multilabel": scene_multilabel,
+    "skip_chain": skip_chain,
     "graphs_margin": graphs_margin,
 }
 

@@ -62,7 +62,8 @@ def measure(name: str, most: int | None) -> dict[str, Any]:
     return {
         "edges": edges.tolist(), "c2": c2, **found,
         "mean log-likelihood": float(model.sequence_log_proba(test, truth).mean()),
-        "processor seconds of the choice": chosen - started, "processor seconds of the fit": fitted - chosen,
+        "processor seconds of the choice": chosen - started,
+        "processor seconds of the fit": fitted - chosen,
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from crfkit import GraphCRF
 from crfkit.data import FeatureGraph, LabelSequences
 from crfkit.graphs import grid
+from crfkit.graphs.tree_reweighted import TreeReweighted
 from crfkit.solvers.margin import BlockFrankWolfe
 
 DIRECTIONS, COLORS = "directions", "input on the edges"
@@ -77,7 +78,8 @@ def models() -> dict[str, GraphCRF]:
         ),
         "pseudolikelihood": GraphCRF(directed=True, loss="pseudolikelihood", search="mplp"),
         "log, tree-reweighted": GraphCRF(
-            directed=True, inference="trw", search="mplp", max_iter=30
+            directed=True, inference=TreeReweighted(tol=1e-3, max_iter=30), search="mplp",
+            max_iter=30,
         ),
     }  # fmt: skip
 
@@ -98,7 +100,8 @@ def measure(edges: str, name: str, most: int | None) -> dict[str, Any]:
     return {
         "accuracy": float((truth == found).mean()),
         "accuracy of snakes": float((truth == found)[truth > 0].mean()),
-        "processor seconds of the fit": fitted - started, "processor seconds of the labels": done - fitted,
+        "processor seconds of the fit": fitted - started,
+        "processor seconds of the labels": done - fitted,
         "iterations": model.n_iter_, "objective": model.objective_, "gap": model.gap_,
         "weights": model.n_parameters_,
     }  # fmt: skip
