@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _collective_report
 import _decoding_report
 import _experiments_report
 import _graph_learning_report
@@ -34,6 +35,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
     *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
+    "docs/collective.md",
     "docs/family.md",
     "docs/graphs.md",
     "docs/graph_crf.md",
@@ -522,6 +524,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_variants": lambda: table(*_segment_report.variants(cases("segments"))),
     "segments_cost": lambda: table(*_segment_report.cost(cases("segments"))),
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
+    **_collective_report.blocks(cases, table),
     **_losses_report.blocks(cases, table),
     **_soft_report.blocks(cases, table),
     **_graphs_report.blocks(cases, table),

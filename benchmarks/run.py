@@ -25,6 +25,7 @@ import _measure
 import active_learning
 import auto
 import calibration
+import collective
 import constraints
 import corrections
 import decoders
@@ -86,6 +87,7 @@ PARTS: dict[str, ModuleType] = {
     "constraints": constraints,
     "corrections": corrections,
     "calibration": calibration,
+    "collective": collective,
     "active_learning": active_learning,
     "hmm_speed": hmm_speed,
     "pos_tagging": pos_tagging,
