@@ -22,6 +22,7 @@ def test_all_notebooks_are_there():
     names = [
         "01-quickstart.ipynb", "02-features.ipynb", "03-handwriting.ipynb", "04-segments.ipynb",
         "05-losses.ipynb", "06-confidence-and-constraints.ipynb", "07-family.ipynb",
+        "08-graphs.ipynb",
     ]  # fmt: skip
     assert [p.values[0].name for p in NOTEBOOKS] == names
 
