@@ -30,10 +30,14 @@ def seconds(row: dict[str, Any]) -> Row:
 
 
 def planted(found: dict[str, Any]) -> tuple[Row, list[Row]]:
-    """Return a row for each method on planted partitions."""
+    """Return a row for each method on planted partitions, where they have been measured."""
     head = ("", "right, %", "fit, s", "prediction, s")
-    methods = found.get("planted partition", {}).get("methods", {})
-    return head, [(name, share(row), *seconds(row)) for name, row in methods.items()]
+    rows = []
+    for degree in ("three", "six"):
+        case = found.get(f"planted partition, {degree} edges at a node", {})
+        rows += [(f"{degree} edges at a node: {name}", share(row), *seconds(row))
+                 for name, row in case.get("methods", {}).items()]  # fmt: skip
+    return head, rows
 
 
 def papers(found: dict[str, Any]) -> tuple[Row, list[Row]]:
@@ -41,5 +45,5 @@ def papers(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     head = ("", "split of Planetoid: right, %", "random splits", "fit, s", "prediction, s")
     names = [f"cora, {kind}" for kind in ("split of Planetoid", "random splits")]
     first, second = (found.get(name, {}).get("methods", {}) for name in names)
-    return head, [(name, share(row), share(second[name]), *seconds(second[name]))
-                  for name, row in first.items() if name in second]  # fmt: skip
+    return head, [(name, share(row), share(second[name]) if name in second else "-", *seconds(row))
+                  for name, row in first.items()]  # fmt: skip
