@@ -21,6 +21,7 @@ from crfkit import (
 )
 from crfkit.generative.emissions import EMISSIONS
 from crfkit.generative.smoothing import SMOOTHINGS
+from crfkit.graphs.named import MAXIMA, SUMS
 from crfkit.inference import DECODERS
 from crfkit.losses import LOSSES
 from crfkit.persistence import dumps, loads
@@ -98,6 +99,16 @@ CHOICES = {
     "perceptron": StructuredPerceptron(),
     "cross-validation": crfkit.CRFClassifierCV(c2s=[0.1, 1.0], cv=KFold(2)),
     "segments": SemiMarkovCRF(),
+    **{
+        f"inference {name}": crfkit.GraphCRF(inference=m())
+        for name, m in SUMS.items()
+        if m.has_log_z
+    },
+    **{
+        f"search {name}": crfkit.GraphCRF(loss="hinge", search=m())
+        for name, m in MAXIMA.items()
+        if name in ("exact", "mplp", "milp")
+    },
     "labels before": MEMMClassifier(boundary_weights=True),
     "single tokens": TokenClassifier(),
     **{f"smoothing {name}": HMMClassifier(smoothing=s()) for name, s in SMOOTHINGS.items()},

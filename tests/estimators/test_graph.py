@@ -120,6 +120,24 @@ def test_answers_are_those_of_all_labelings(directed):
     at = (labelings == own).all(axis=1)
     np.testing.assert_allclose(model.sequence_log_proba([graph], [Y[0]]), np.log(p[at]))
     assert np.array_equal(model.transitions_, model.transitions_.T) is not directed
+    best = model.predict_n_best([graph], 3)[0]
+    np.testing.assert_allclose([one.score for one in best], np.sort(scores)[:-4:-1])
+    np.testing.assert_allclose(model.entropy([graph]), -p @ np.log(p))
+    drawn = model.sample([graph], 300, random_state=0)[0]
+    share = np.mean([labels[0] == model.classes_[1] for labels in drawn])
+    np.testing.assert_allclose(share, found.marginals[0, 1], atol=0.1)
+
+
+def test_graphs_may_be_without_edges_and_without_nodes():
+    one, none = FeatureGraph(np.ones((1, 1)), []), FeatureGraph(np.ones((0, 1)), [])
+    assert GraphCRF().fit([one], [["a"]]).predict([one, none]) == [["a"], []]
+    model = GraphCRF().fit([one, (np.ones((2, 1)), [(0, 1)])], [["a"], ["b", "a"]])
+    for inference in ("exact", "bp", "trw", "mean_field"):
+        single, empty = model.set_params(inference=inference).infer([one, none])
+        scores = model.coef_.toarray()[0]
+        np.testing.assert_allclose(single.log_partition, logsumexp(scores))
+        np.testing.assert_allclose(single.marginals[0], np.exp(scores - logsumexp(scores)))
+        assert empty.log_partition == 0.0 and empty.marginals.shape == (0, 2)
 
 
 def test_which_end_comes_first_does_not_matter_without_directions():
