@@ -93,8 +93,9 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
         Makes the attributes of what X holds: ``GraphVectorizer(...)``, ``SkipChainFeatures(...)``,
         or any transformer whose output `fit` takes.
     min_freq : int, default=0
-        Pairs of an attribute and a label, or labels, that occur fewer times in the training data
-        get no weight.
+        Pairs of an attribute of nodes and a label that occur fewer times in the training data get
+        no weight. All pairs of labels at the ends of an edge have weights, seen or not, and with
+        each attribute of edges.
     decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
         The best labels as a whole, by `search`, or the most probable label of each node, by
         `inference`; or a decoder of :mod:`crfkit.inference`.
