@@ -6,6 +6,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
+from crfkit.graphs.methods import GraphError
 from crfkit.kernels.graph.allowed import GIVEN_UP, NONE_ALLOWED, Search, find_allowed
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.links import Links
@@ -49,9 +50,9 @@ def allowed_values(
         graph, links, frozen(hard), frozen(prefer), MOST_FAILURES, work, values, status
     )  # fmt: skip
     if (status == GIVEN_UP).any():
-        raise ValueError(
-            f"graph {int(np.argmax(status == GIVEN_UP))}: no allowed values of all variables were "
-            f"found in {MOST_FAILURES} attempts; take a method that needs none to start from, "
-            "exact sums or belief propagation."
+        raise GraphError(
+            int(np.argmax(status == GIVEN_UP)),
+            f"no allowed values of all variables were found in {MOST_FAILURES} attempts; take a "
+            "method that needs none to start from, exact sums or belief propagation.",
         )
     return values, status != NONE_ALLOWED

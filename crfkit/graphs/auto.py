@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import numpy as np
-
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.junction_tree import JunctionTree
-from crfkit.graphs.methods import BudgetError, Maximum, MaxMethod
+from crfkit.graphs.methods import BudgetError, Maximum, MaxMethod, each_alone
 from crfkit.graphs.mplp import MPLP
-from crfkit.graphs.tables import graph_of
 from crfkit.kernels.graph.arrays import FactorTables
 
 
@@ -48,8 +45,7 @@ class AutoSearch(MaxMethod):
             return JunctionTree(self.budget).maximum(graph)
         if count == 1:
             return self._without_tree(graph)
-        found = [self.maximum(graph_of(graph, s)) for s in range(count)]
-        return Maximum(*map(np.concatenate, zip(*found, strict=True)))
+        return each_alone(self, graph)
 
     def _without_tree(self, graph: FactorTables) -> Maximum:
         """Return values of a large score of one graph."""

@@ -63,7 +63,7 @@ def _all_scores(graph: FactorTables, s: int) -> tuple[FloatArray, list[list[int]
     """Return the scores of all combinations, an axis for each variable; the scopes of factors."""
     if (bits := log2_states(graph, s)) > np.log2(MOST_STATES):
         raise BudgetError(
-            f"graph {s} has 2^{bits:.1f} combinations of values; at most 2^22 are enumerated."
+            s, f"there are 2^{bits:.1f} combinations of values; at most 2^22 are enumerated."
         )
     sizes, scopes, tables = tables_of(graph, s)
     total = np.zeros(sizes)

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from crfkit._types import IntArray
-from crfkit.graphs.methods import Maximum, MaxMethod
-from crfkit.graphs.minimum_cut import MinimumCut, cut_arrays, name_of, require_pairs
+from crfkit.graphs.methods import Maximum, MaxMethod, each_alone
+from crfkit.graphs.minimum_cut import MinimumCut, cut_arrays, factor_error, require_pairs
 from crfkit.graphs.tables import scores_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.cut import ALLOWED, expand_labels, find_odd_factor
@@ -65,8 +65,11 @@ class ExpansionMoves(MaxMethod):
             If a factor has more than two variables, or variables of different labels, or scores
             that are not like distances.
         """
-        if (graph.sizes <= 2).all():
+        larger = np.append(0, np.cumsum(graph.sizes > 2))[graph.variable_ptr]
+        if larger[-1] == 0:
             return MinimumCut().maximum(graph)
+        if (larger[1:] == larger[:-1]).any():
+            return each_alone(self, graph)
         require_pairs(graph, "expansion")
         _require_metric(graph)
         count = len(graph.factor_ptr) - 1
@@ -89,14 +92,16 @@ def _require_metric(graph: FactorTables) -> None:
         return
     i, j = graph.sizes[graph.scope[graph.scope_ptr[f] : graph.scope_ptr[f + 1]]]
     if i != j:
-        raise ValueError(
-            f"{name_of(graph, f)} has {i} and {j} states; expansion needs the same labels, of "
-            'which scores of -inf forbid some. Or take "mplp".'
-        )
-    raise ValueError(
-        f"{name_of(graph, f)} is not like a distance of labels: some score(a, a) + score(b, c) is "
-        'less than score(b, a) + score(a, c), or is -inf. Take "mplp".'
-    )
+        raise factor_error(
+            graph, f,
+            f"has {i} and {j} states; expansion needs the same labels, of which scores of -inf "
+            'forbid some. Or take "mplp".',
+        )  # fmt: skip
+    raise factor_error(
+        graph, f,
+        "is not like a distance of labels: some score(a, a) + score(b, c) is less than "
+        'score(b, a) + score(a, c), or is -inf. Take "mplp".',
+    )  # fmt: skip
 
 
 def _best_singles(graph: FactorTables) -> IntArray:

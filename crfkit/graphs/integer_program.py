@@ -80,7 +80,7 @@ class IntegerProgram(MaxMethod):
                 if (reached := scores_of(graph, trial)[s]) > score[s]:
                     values, score[s] = trial, reached
         known = np.where(score > -np.inf, score, 0.0)
-        solved = (score > -np.inf) & (bound - known <= SOLVED * (1.0 + abs(known)))
+        solved = (score > -np.inf) & (bound - known <= SOLVED * (1.0 + abs(known))) & ~found.exact
         return Maximum(
             values, score, np.where(solved, score, np.maximum(bound, score)), found.n_iter
         )
@@ -98,8 +98,9 @@ class IntegerProgram(MaxMethod):
         size = sum(sizes) + sum(table.size for table in tables if table.ndim > 1)
         if size > self.max_size:
             raise BudgetError(
-                f"graph {s}: the integer program would have {size} indicators, more than max_size="
-                f'{self.max_size}. Raise it, or take "mplp", which bounds what it may have missed.'
+                s,
+                f"the integer program would have {size} indicators, more than max_size="
+                f'{self.max_size}. Raise it, or take "mplp", which bounds what it may have missed.',
             )
         scores, constant = _scores(sizes, scopes, tables)
         if constant == -np.inf:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from crfkit._types import BoolArray, FloatArray, IntArray
+from crfkit.graphs.tables import graph_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.structures import Capability
 
@@ -58,7 +59,18 @@ class BestValues(NamedTuple):
     counts: IntArray  # (S,) how many were found
 
 
-class BudgetError(ValueError):
+class GraphError(ValueError):
+    """What a method cannot do with one of several graphs, by its number among these."""
+
+    def __init__(self, graph: int, why: str) -> None:
+        self.graph, self.why = graph, why
+        super().__init__(graph, why)
+
+    def __str__(self) -> str:
+        return f"graph {self.graph}: {self.why}"
+
+
+class BudgetError(GraphError):
     """A table would be larger than the budget of exact inference."""
 
 
@@ -110,3 +122,14 @@ class MaxMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def k_best(self, graph: FactorTables, k: int) -> BestValues:
         """Return the `k` best values of each graph, the best first."""
         raise NotImplementedError(f"{self!r} lists no best values")
+
+
+def each_alone(method: MaxMethod, graph: FactorTables) -> Maximum:
+    """Return what a method finds for each of several graphs, one or more, without the others."""
+    found = []
+    for s in range(len(graph.factor_ptr) - 1):
+        try:
+            found.append(method.maximum(graph_of(graph, s)))
+        except GraphError as error:
+            raise type(error)(s, error.why) from None
+    return Maximum(*map(np.concatenate, zip(*found, strict=True)))

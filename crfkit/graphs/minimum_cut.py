@@ -6,7 +6,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.graphs.methods import Maximum, MaxMethod
+from crfkit.graphs.methods import GraphError, Maximum, MaxMethod
 from crfkit.graphs.tables import scores_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.cut import ALLOWED, Choices, cut_graphs
@@ -54,9 +54,10 @@ class MinimumCut(MaxMethod):
         more = np.flatnonzero(graph.sizes > 2)
         if len(more):
             s, v = place_of(graph.variable_ptr, int(more[0]))
-            raise ValueError(
-                f"graph {s}: variable {v} has {graph.sizes[more[0]]} states; a minimum cut takes "
-                'two. Take "expansion" or "mplp".'
+            raise GraphError(
+                s,
+                f"variable {v} has {graph.sizes[more[0]]} states; a minimum cut takes two. Take "
+                '"expansion" or "mplp".',
             )
         require_pairs(graph, "a minimum cut")
         count = len(graph.factor_ptr) - 1
@@ -65,10 +66,11 @@ class MinimumCut(MaxMethod):
         cut_graphs(graph, values, bound, net, trees, choices)
         odd = int(choices.odd_factor[0])
         if odd != ALLOWED:
-            raise ValueError(
-                f"{name_of(graph, odd)} is not associative: score(0, 0) + score(1, 1) is less than "
-                'score(0, 1) + score(1, 0). Take "mplp", "exact" or "milp".'
-            )
+            raise factor_error(
+                graph, odd,
+                "is not associative: score(0, 0) + score(1, 1) is less than score(0, 1) + "
+                'score(1, 0). Take "mplp", "exact" or "milp".',
+            )  # fmt: skip
         score = np.where(bound > -np.inf, scores_of(graph, values), -np.inf)
         return Maximum(values, score, np.maximum(bound, score), np.zeros(count, np.int64))
 
@@ -79,22 +81,22 @@ def place_of(ptr: IntArray, index: int) -> tuple[int, int]:
     return s, index - int(ptr[s])
 
 
-def name_of(graph: FactorTables, factor: int) -> str:
-    """Return how messages name a factor, with its variables."""
+def factor_error(graph: FactorTables, factor: int, why: str) -> GraphError:
+    """Return the error that a factor cannot be taken, which names it and its variables."""
     s, f = place_of(graph.factor_ptr, factor)
     scope = graph.scope[graph.scope_ptr[factor] : graph.scope_ptr[factor + 1]]
     variables = ", ".join(str(place_of(graph.variable_ptr, int(v))[1]) for v in scope)
-    return f"graph {s}: factor {f}, of the variables {variables},"
+    return GraphError(s, f"factor {f}, of the variables {variables}, {why}")
 
 
 def require_pairs(graph: FactorTables, what: str) -> None:
     """Check that no factor has more than two variables."""
     wide = np.flatnonzero(np.diff(graph.scope_ptr) > 2)
     if len(wide):
-        raise ValueError(
-            f"{name_of(graph, int(wide[0]))} has more than two; {what} takes one or two. "
-            'Take "mplp", "exact" or "milp".'
-        )
+        raise factor_error(
+            graph, int(wide[0]),
+            f'has more than two; {what} takes one or two. Take "mplp", "exact" or "milp".',
+        )  # fmt: skip
 
 
 def cut_arrays(graph: FactorTables) -> tuple[Network, Trees, Choices]:

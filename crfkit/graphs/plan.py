@@ -111,9 +111,10 @@ def plans_of(graph: FactorTables, budget: int, choices: str) -> Plans:
     if isinstance(found, _TooLarge):
         more = " or more" if found.bits > HOPELESS_BITS else ""
         raise BudgetError(
-            f"graph {found.graph}: the largest table of its junction tree has "
+            found.graph,
+            "the largest table of its junction tree has "
             f"2^{found.bits:.1f}{more} entries, and the budget is 2^{math.log2(budget):.1f}. "
-            f"Raise the budget, or choose a method that approximates: {choices}."
+            f"Raise the budget, or choose a method that approximates: {choices}.",
         )
     return found
 

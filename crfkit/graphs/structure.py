@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.junction_tree import JunctionTree
-from crfkit.graphs.methods import Maximum, MaxMethod, Slopes, SumMethod, Sums
+from crfkit.graphs.methods import GraphError, Maximum, MaxMethod, Slopes, SumMethod, Sums
 from crfkit.graphs.posterior import GraphPosterior
 from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
 from crfkit.kernels.graph.tables import add_beliefs
@@ -25,6 +26,8 @@ from crfkit.structures.shares import add_expected_paths, expected_path_scores
 # Questions that are answered whatever the methods, and those that a search answers.
 OF_ALL = frozenset({Capability.CONDITIONALS, Capability.SHARES, Capability.BOUNDED_SEARCH})
 LISTS = frozenset({Capability.K_BEST})
+
+Answer = TypeVar("Answer")
 
 
 class NoLabelingError(NoPathError):
@@ -127,7 +130,7 @@ class GraphStructure(Structure[GraphPotentials]):
 
     def _sums(self, potentials: GraphPotentials) -> tuple[GraphTables, Sums]:
         tables = self._tables(potentials)
-        found = self.inference.sums(tables.graph)
+        found = _asked(potentials, self.inference.sums, tables.graph)
         _raise_dead(potentials, np.flatnonzero(found.log_partition == -np.inf), -1)
         return tables, found
 
@@ -145,7 +148,8 @@ class GraphStructure(Structure[GraphPotentials]):
         """Differentiate the expected counts along a direction of the potentials."""
         self._check(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
         tables = self._tables(potentials)
-        found = self.inference.derivative(tables.graph, tables.filled(*tangent.arrays()))
+        along = tables.filled(*tangent.arrays())
+        found = _asked(potentials, self.inference.derivative, tables.graph, along)
         _write(potentials, tables, found, weight, out)
 
     def posterior(self, potentials: GraphPotentials) -> Posterior:
@@ -157,7 +161,8 @@ class GraphStructure(Structure[GraphPotentials]):
         """Return labelings drawn by the method, shape (n, N)."""
         self._check(Capability.SAMPLE, "inference='exact'")
         tables, numbers = self._tables(potentials), as_uniforms(potentials, uniforms)
-        labels = tables.labels(self.inference.sample(tables.graph, numbers))
+        drawn = _asked(potentials, self.inference.sample, tables.graph, numbers)
+        labels = tables.labels(drawn)
         if len(labels):
             score = self.score(potentials, labels[0])
             _raise_dead(potentials, np.flatnonzero(score == -np.inf), -1)
@@ -175,7 +180,7 @@ class GraphStructure(Structure[GraphPotentials]):
             self._tables(potentials),
             int(labelings_at_most(potentials, k).max(initial=1)),
         )
-        found = self._lister.k_best(tables.graph, most)
+        found = _asked(potentials, self._lister.k_best, tables.graph, most)
         _raise_dead(potentials, np.flatnonzero(found.counts == 0), -1)
         labels, codes = tables.labels(found.values), [np.empty(0, np.int32)]
         for count, (begin, end) in zip(found.counts, pairwise(potentials.offsets), strict=True):
@@ -217,7 +222,7 @@ class GraphStructure(Structure[GraphPotentials]):
     def best(self, potentials: GraphPotentials) -> tuple[CodeArray, Maximum]:
         """Return the labels of the best labeling that is found, (N,), and what is known of it."""
         tables = self._tables(potentials, self.search.same_labels)
-        found = self.search.maximum(tables.graph)
+        found = _asked(potentials, self.search.maximum, tables.graph)
         missing = found.score == -np.inf
         _raise_dead(potentials, np.flatnonzero(missing & (found.bound == -np.inf)), -1)
         if missing.any():
@@ -297,6 +302,14 @@ def _write(
     out.unary[...] = 0.0
     out.unary[tables.node, tables.live.label] = of_node * found.marginals
     add_beliefs(tables.rows, tables.live, frozen(found.beliefs), frozen(weight), out.pair)
+
+
+def _asked(potentials: GraphPotentials, question: Callable[..., Answer], *given: Any) -> Answer:
+    """Ask a method; graphs are named in errors by their numbers in the data."""
+    try:
+        return question(*given)
+    except GraphError as error:
+        raise type(error)(potentials.first + error.graph, error.why) from None
 
 
 def _raise_dead(potentials: GraphPotentials, graphs: IntArray, position: int) -> None:

@@ -207,3 +207,15 @@ def test_what_a_cut_does_not_take_is_named():
         IntegerProgram(max_size=12).maximum(
             factor_tables([2] * 3, [[0, 1], [1, 2], [2, 0]], [1.0 - np.eye(2)] * 3)
         )
+
+
+@pytest.mark.parametrize(
+    "method", [ExpansionMoves(), ExpansionMoves(bound=MPLP()), IntegerProgram()]
+)
+def test_what_is_found_of_a_graph_does_not_depend_on_those_beside_it(method):
+    rng = np.random.default_rng(4)
+    graphs = [associative_graph(rng, 0.0), potts_graph(rng, 3), factor_tables([], [], [])] * 2
+    together = method.maximum(side_by_side(graphs))
+    alone = [method.maximum(each) for each in graphs]
+    for name, own in zip(together._fields, zip(*alone, strict=True), strict=True):
+        np.testing.assert_array_equal(getattr(together, name), np.concatenate(own))

@@ -1,10 +1,15 @@
 """Graphs as a structure: extremes, methods that approximate, and what is refused."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from crfkit._types import Counts
 from crfkit.graphs.enumeration import Enumeration
+from crfkit.graphs.junction_tree import JunctionTree
+from crfkit.graphs.methods import BudgetError
+from crfkit.graphs.minimum_cut import MinimumCut
 from crfkit.graphs.potentials import GraphPotentials
 from crfkit.graphs.structure import GraphStructure, NoLabelingError
 from crfkit.graphs.tree_reweighted import TreeReweighted
@@ -123,6 +128,16 @@ def test_a_graph_without_a_labeling_is_named_and_told_why():
         structure.argmax(bare)
     with pytest.raises(ValueError, match="as a whole"):
         odd.take_tokens(np.array([0, 2]), np.array([0, 2]))
+
+
+def test_a_graph_that_a_method_does_not_take_is_named_by_its_number_in_the_data():
+    ring = graph(np.zeros((4, 3)), [[0, 1], [1, 2], [2, 0]], np.eye(3)[None])
+    late = ring._replace(offsets=np.array([0, 1, 4]), edge_offsets=np.array([0, 0, 3]), first=100)
+    with pytest.raises(BudgetError, match=r"^graph 101: the largest table") as found:
+        GraphStructure(JunctionTree(budget=9)).answers(late)
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+    with pytest.raises(ValueError, match="^graph 100: variable 0 has 3 states"):
+        GraphStructure(search=MinimumCut()).argmax(late)
 
 
 def test_pairs_that_may_not_follow_hold_in_both_directions_without_one():
