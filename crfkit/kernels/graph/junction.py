@@ -185,15 +185,16 @@ def _log_shares(
         for i in range(at, at + columns):
             top = max(top, table[i])
         message[r] = top
-        if not is_max:
+        if not is_max and top == -math.inf:
+            clear(table, at, columns, 0.0)
+        elif not is_max:
             for i in range(at, at + columns):
                 below = table[i] - top
                 table[i] = math.exp(below) if below > NOTHING else 0.0
                 total += table[i]
-            if top > -math.inf:
-                message[r] = top + math.log(total)
-                for i in range(at, at + columns):
-                    table[i] /= total
+            message[r] = top + math.log(total)
+            for i in range(at, at + columns):
+                table[i] /= total
         most = max(most, message[r])
         at += columns
     for r in range(m, m + rows if most > -math.inf else m):
