@@ -212,11 +212,11 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
         for name in ("directed", "associative"):
             check_flag(name, getattr(self, name))
         loss, weights = chosen_loss(self), self.weight_space(TokenLabels())
-        if self._kind_of_loss.is_log_likelihood and not weights.structure.inference.has_log_z:
+        if self._kind_of_loss.needs_log_z and not weights.structure.inference.has_log_z:
             raise ValueError(
-                f"inference={self.inference!r:.60} has no log Z, which the log loss needs: fit "
-                "with loss='pseudolikelihood' or 'hinge', or with another inference, which may be "
-                "changed after fitting."
+                f"inference={self.inference!r:.60} has no log Z, which loss={self.loss!r:.40} "
+                "needs: fit with loss='pseudolikelihood' or 'hinge', or with another inference, "
+                "which may be changed after fitting."
             )
         return make_problem(
             self, labels=TokenLabels(), loss=loss, penalty=elastic_net(self),

@@ -107,6 +107,11 @@ class GraphStructure(Structure[GraphPotentials]):
         return OF_ALL | lists | (self.inference.capabilities - LISTS)
 
     @property
+    def is_convex(self) -> bool:  # type: ignore[override]
+        """Whether log Z, as the method of inference has it, is convex."""
+        return self.inference.is_convex
+
+    @property
     def _lister(self) -> Any:
         """The method that lists the best labelings, if one does."""
         return self.search if self.search.capabilities & LISTS else self.inference

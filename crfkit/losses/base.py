@@ -18,6 +18,7 @@ class Loss(ABC):
 
     - `requires`: what it needs of a structure beyond the methods that all have
     - `is_convex`: it lies above its tangents where the tokens of each sequence have one weight
+    - `needs_log_z`: it is made of log Z, and convex only where that is (`Structure.is_convex`)
     - `is_smooth`: it has a gradient, not only subgradients; if it `has_kinks`, but for places
       where its gradient jumps, at which a search may end
     - `is_log_likelihood`, `is_hinge`: it is the log loss, or that whose dual margins maximize
@@ -31,6 +32,7 @@ class Loss(ABC):
 
     requires: ClassVar[frozenset[Capability]] = frozenset()
     is_convex: ClassVar[bool] = False
+    needs_log_z: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
     has_kinks: ClassVar[bool] = False
     is_log_likelihood: ClassVar[bool] = False

@@ -34,6 +34,7 @@ class LogLoss(Loss):
     """
 
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
+    needs_log_z: ClassVar[bool] = True
     is_log_likelihood: ClassVar[bool] = True
     takes_soft: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True

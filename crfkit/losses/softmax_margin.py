@@ -22,6 +22,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
     """``tau log sum_y exp((cost(y) + score(x, y)) / tau) - score(x, y_i)``, for some ``tau``."""
 
     is_convex: ClassVar[bool] = True
+    needs_log_z: ClassVar[bool] = True
     needs_sequence_weights: ClassVar[bool] = True
     takes_cost: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True

@@ -262,7 +262,13 @@ class Objective:
     def is_convex(self) -> bool:
         """Whether it is known to be convex: it need not be where labels are known in part."""
         whole = self.targets.allowed is None and self.has_sequence_weights
-        return bool(self.loss.is_convex and whole)
+        return self.has_convex_loss and whole
+
+    @property
+    def has_convex_loss(self) -> bool:
+        """Whether the loss of sequences with known labels, and one weight each, is convex."""
+        of_structure = self.structure.is_convex or not self.loss.needs_log_z
+        return self.loss.is_convex and of_structure
 
     @cached_property
     def _level(self) -> FloatArray | None:

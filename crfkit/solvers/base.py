@@ -90,6 +90,16 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         """
 
 
+def check_convex_sums(solver: Any, objective: Objective) -> None:
+    """Raise ValueError if a loss is convex, but not with what inference takes for log Z."""
+    if objective.loss.is_convex and not objective.has_convex_loss:
+        name, loss = type(solver).__name__, type(objective.loss).__name__
+        raise ValueError(
+            f"solver {name} needs a convex loss, but {loss} is none with what this inference takes "
+            "for log Z: take inference='exact' or 'trw', or solver='lbfgs'."
+        )
+
+
 def check_match(solver: Solver, objective: Objective) -> None:
     """Raise ValueError if a solver cannot minimize an objective."""
     name = type(solver).__name__

@@ -145,6 +145,9 @@ class Structure(ABC, Generic[P]):
         The record of its potentials, a NamedTuple that derives from `Potentials`.
     is_chain : bool
         Whether it is a chain with a table of all pairs of labels.
+    is_convex : bool
+        Whether log Z is a convex function of the potentials, with the expected counts as its
+        gradient. The true one is; what a method of inference takes for it need not be.
     uses_threads : bool
         Whether it has work for several threads; see :func:`crfkit._parallel.with_threads`.
     offset : Offset or None
@@ -158,6 +161,7 @@ class Structure(ABC, Generic[P]):
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     is_chain: ClassVar[bool] = False
+    is_convex: ClassVar[bool] = True
     uses_threads: ClassVar[bool] = False
     potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None

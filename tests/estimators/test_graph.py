@@ -24,7 +24,8 @@ from crfkit.graphs import (
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
 from crfkit.persistence import dumps, loads
-from crfkit.solvers.margin import BlockFrankWolfe
+from crfkit.solvers import OEG, SAG
+from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.testing import parametrize_with_checks
 
 
@@ -175,6 +176,22 @@ def test_bounds_of_the_likelihood_are_on_their_sides():
         exact.set_params(inference="exact")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_gap_is_told_only_where_log_z_is_convex():
+    data = X[:4], Y[:4]
+    for inference in ("bp", "mean_field"):
+        for solver in ("sag", "lbfgs"):
+            model = GraphCRF(inference=inference, solver=solver, max_iter=2).fit(*data)
+            assert np.isnan(model.gap_)
+        for solver in (OEG(), CuttingPlane(), Subgradient()):
+            with pytest.raises(ValueError, match="inference='exact' or 'trw', or solver='lbfgs'"):
+                GraphCRF(inference=inference, solver=solver).fit(*data)
+    best = GraphCRF(c2=1.0, inference="trw").fit(*data)
+    for solver in (SAG(max_iter=40), OEG(max_iter=40)):
+        found = GraphCRF(c2=1.0, inference="trw", solver=solver).fit(*data)
+        assert found.objective_ - best.objective_ <= found.gap_ < 0.5 * best.objective_
+
+
 def test_unlabeled_nodes_of_one_graph_are_predicted():
     (graph,), (truth,) = images(1, seed=3, size=(6, 3))
     known = [label if t % 3 else UNLABELED for t, label in enumerate(truth)]
@@ -277,7 +294,11 @@ def test_models_are_kept_and_go_on():
         ({"search": 3}, "search=3 must be a string or an object with the method 'maximum'"),
         ({"directed": 1}, "directed=1 must be True or False"),
         ({"loss": "hinge", "solver": "lbfgs"}, "HingeLoss"),
-        ({"inference": "gibbs"}, "inference=.gibbs. has no log Z, which the log loss needs"),
+        ({"inference": "gibbs"}, "inference=.gibbs. has no log Z, which loss=.log. needs"),
+        (
+            {"inference": "gibbs", "loss": "softmax_margin"},
+            "has no log Z, which loss=.softmax_margin. needs",
+        ),
     ],
 )
 def test_parameters_are_checked(options, message):

@@ -15,7 +15,7 @@ from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import SolverLog
+from crfkit.solvers.base import SolverLog, check_convex_sums
 from crfkit.solvers.stochastic.base import Search
 from crfkit.structures import Capability
 
@@ -92,11 +92,12 @@ def misses_labelings(loss: Any) -> bool:
 
 def check_convex(solver: Any, objective: Objective) -> None:
     """Raise ValueError if the loss of an objective is not convex."""
-    name, loss = type(solver).__name__, objective.loss
-    if not (loss.is_convex and objective.has_sequence_weights):
+    name, loss = type(solver).__name__, type(objective.loss).__name__
+    check_convex_sums(solver, objective)
+    if not (objective.has_convex_loss and objective.has_sequence_weights):
         raise ValueError(
             f"solver {name} needs a convex loss, and the same weight for all tokens of a "
-            f"sequence; {type(loss).__name__} with these weights is none."
+            f"sequence; {loss} with these weights is none."
         )
 
 

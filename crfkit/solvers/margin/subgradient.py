@@ -82,7 +82,7 @@ class Subgradient(MiniBatchSolver):
 
     def _check_objective(self, objective: Objective) -> None:
         check_l2(self, objective)
-        if objective.has_known_labels or not objective.loss.is_convex:
+        if objective.has_known_labels or not objective.has_convex_loss:
             check_convex(self, objective)
 
     def why_done(self, search: _Descent, w: FloatArray, log: SolverLog) -> str | None:

@@ -17,7 +17,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
-from crfkit.solvers.base import Check, SolverLog, one_of
+from crfkit.solvers.base import Check, SolverLog, check_convex_sums, one_of
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.dual_store import make_store
 from crfkit.solvers.stochastic.state import BatchUpdates
@@ -111,6 +111,7 @@ class OEG(MiniBatchSolver):
     random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Objective) -> None:
+        check_convex_sums(self, objective)
         if not objective.penalty.l2 > 0.0:
             raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 
