@@ -11,7 +11,6 @@ from crfkit.data.graph_forms import as_graphs
 from crfkit.estimators import _graph_answers
 from crfkit.estimators._interface import OfProbabilities
 from crfkit.estimators.linear import LinearClassifier
-from crfkit.graphs.auto import AutoSearch
 from crfkit.graphs.named import MAXIMA, SUMS
 from crfkit.graphs.structure import GraphStructure
 from crfkit.labels.base import TokenLabels
@@ -30,8 +29,6 @@ from crfkit.training.fit import (
     with_callbacks,
 )
 from crfkit.training.graphs import known_nodes, pack_graphs
-
-_SEARCHES = {**MAXIMA, "auto": AutoSearch}
 
 
 @register(check=check_chain_model)
@@ -141,6 +138,8 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
 
     The gap of a fit with "hinge" by ``BlockFrankWolfe`` is that of the bounds that `search` knows:
     a certificate also where labels are not proved to be the worst ones; NaN where it knows none.
+    With losses that sum over labelings it is known where log Z is convex: NaN with "bp" and
+    "mean_field".
 
     With "pseudolikelihood", nodes whose label is not known are left out with their edges, in the
     fit alone.
@@ -229,7 +228,7 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
         """What makes a model of weights: with the methods of inference of the parameters."""
         structure = GraphStructure(
             find_named("inference", self.inference, SUMS, "sums"),
-            find_named("search", self.search, _SEARCHES, "maximum"),
+            find_named("search", self.search, MAXIMA, "maximum"),
             self.directed,
         )
         structure.gaps = [] if self.search == "auto" else None

@@ -7,6 +7,7 @@ import numpy as np
 from crfkit._types import BoolArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import GraphError
+from crfkit.graphs.tables import starts
 from crfkit.kernels.graph.allowed import GIVEN_UP, NONE_ALLOWED, Search, find_allowed
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.links import Links
@@ -16,9 +17,12 @@ MOST_FAILURES = 10_000
 
 def graphs_that_forbid(graph: FactorTables) -> BoolArray:
     """Return which graphs have a score of -inf, (S,)."""
-    entries = graph.score_ptr[graph.factor_ptr]
-    before = np.concatenate([[0], np.cumsum(np.isneginf(graph.scores))])
-    found: BoolArray = before[entries[1:]] > before[entries[:-1]]
+    return _forbids(graph, graph.score_ptr[graph.factor_ptr])
+
+
+def _forbids(graph: FactorTables, ptr: IntArray) -> BoolArray:
+    """Return which runs of scores, from one of the places `ptr` to the next, have -inf."""
+    found: BoolArray = np.diff(starts(np.isneginf(graph.scores))[ptr]) > 0
     return found
 
 
@@ -31,9 +35,7 @@ def allowed_values(
     """
     n_variables, n_states = len(graph.sizes), int(graph.state_ptr[-1])
     n_factors, count = len(graph.scope_ptr) - 1, len(graph.factor_ptr) - 1
-    before = np.concatenate([[0], np.cumsum(np.isneginf(graph.scores))])
-    hard = before[graph.score_ptr[1:]] > before[graph.score_ptr[:-1]]
-    in_scopes = np.concatenate([[0], np.cumsum(graph.sizes[graph.scope])])
+    hard, in_scopes = _forbids(graph, graph.score_ptr), starts(graph.sizes[graph.scope])
     widest = np.diff(in_scopes[graph.scope_ptr]).max(initial=1)
     work = Search(
         alive=np.empty(n_states, np.bool_),
@@ -46,9 +48,7 @@ def allowed_values(
         marks=np.empty(3, np.int64),
     )
     values, status = np.empty(n_variables, np.int64), np.empty(count, np.int64)
-    find_allowed(
-        graph, links, frozen(hard), frozen(prefer), MOST_FAILURES, work, values, status
-    )  # fmt: skip
+    find_allowed(graph, links, frozen(hard), frozen(prefer), MOST_FAILURES, work, values, status)
     if (status == GIVEN_UP).any():
         raise GraphError(
             int(np.argmax(status == GIVEN_UP)),

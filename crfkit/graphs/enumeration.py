@@ -36,7 +36,7 @@ class Enumeration(SumMethod, MaxMethod):
         count = len(graph.factor_ptr) - 1
         log_z, marginals, beliefs = np.full(count, -np.inf), list[FloatArray](), list[FloatArray]()
         for s in range(count):
-            scores, scopes = _all_scores(graph, s)
+            scores, scopes = all_scores(graph, s), tables_of(graph, s)[1]
             log_z[s] = logsumexp(scores)
             joint = np.exp(scores - log_z[s]) if log_z[s] > -np.inf else np.zeros_like(scores)
             marginals += [_marginal(joint, [v]) for v in range(joint.ndim)]
@@ -52,15 +52,18 @@ class Enumeration(SumMethod, MaxMethod):
         count = len(graph.factor_ptr) - 1
         best, values = np.empty(count), [np.empty(0, np.int64)]
         for s in range(count):
-            scores, _ = _all_scores(graph, s)
+            scores = all_scores(graph, s)
             place = np.unravel_index(np.argmax(scores), scores.shape)
             best[s] = scores[place]
             values.append(np.array(place, np.int64))
         return Maximum(np.concatenate(values), best, best.copy(), np.zeros(count, np.int64))
 
 
-def _all_scores(graph: FactorTables, s: int) -> tuple[FloatArray, list[list[int]]]:
-    """Return the scores of all combinations, an axis for each variable; the scopes of factors."""
+def all_scores(graph: FactorTables, s: int) -> FloatArray:
+    """Return the scores of all combinations of values of a graph, an axis for each variable.
+
+    BudgetError if there are too many.
+    """
     if (bits := log2_states(graph, s)) > np.log2(MOST_STATES):
         raise BudgetError(
             s, f"there are 2^{bits:.1f} combinations of values; at most 2^22 are enumerated."
@@ -71,7 +74,7 @@ def _all_scores(graph: FactorTables, s: int) -> tuple[FloatArray, list[list[int]
         shape = np.ones(len(sizes), np.int64)
         shape[scope] = table.shape
         total += table.transpose(np.argsort(scope)).reshape(shape)
-    return total, scopes
+    return total
 
 
 def _marginal(joint: FloatArray, variables: list[int]) -> FloatArray:

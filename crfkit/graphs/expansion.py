@@ -9,10 +9,9 @@ import numpy as np
 from crfkit._types import IntArray
 from crfkit.graphs.methods import Maximum, MaxMethod, each_alone
 from crfkit.graphs.minimum_cut import MinimumCut, cut_arrays, factor_error, require_pairs
-from crfkit.graphs.tables import scores_of
+from crfkit.graphs.tables import scores_of, single_scores
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.cut import ALLOWED, expand_labels, find_odd_factor
-from crfkit.kernels.graph.scores import sum_singles
 
 
 class ExpansionMoves(MaxMethod):
@@ -106,9 +105,7 @@ def _require_metric(graph: FactorTables) -> None:
 
 def _best_singles(graph: FactorTables) -> IntArray:
     """Return the values that factors of one variable score most."""
-    single = np.zeros(int(graph.state_ptr[-1]))
-    for s in range(len(graph.factor_ptr) - 1):
-        sum_singles(graph, s, single)
+    single = single_scores(graph)
     row = np.repeat(np.arange(len(graph.sizes)), graph.sizes)
     order = np.lexsort((-np.arange(len(single)), single, row))
     return np.asarray(order[graph.state_ptr[1:] - 1] - graph.state_ptr[:-1])

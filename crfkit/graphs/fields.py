@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
+from crfkit._params import find_named
 from crfkit._types import FloatArray, IntArray
+from crfkit.graphs.enumeration import MOST_STATES, all_scores
 from crfkit.graphs.factors import Factor
 from crfkit.graphs.graph import Graph, Nodes
 from crfkit.graphs.methods import EXACT, MaxMethod, SumMethod
@@ -19,7 +21,6 @@ from crfkit.graphs.results import FieldMaximum, FieldSums
 from crfkit.graphs.tables import factor_tables
 from crfkit.kernels.graph.arrays import FactorTables
 
-MOST_STATES = 1 << 22
 FORBIDDEN = "each combination of values has the score -inf."
 
 
@@ -117,16 +118,23 @@ class RandomField:
         Parameters
         ----------
         method : str or SumMethod, default="exact"
-            A name out of `crfkit.graphs.named.SUMS`, or such a method with parameters of its own.
+            "exact", "bp", "trw", "mean_field" or "gibbs", or an object with parameters of its own.
+
+        Returns
+        -------
+        FieldSums
+            Log Z and probabilities, and how far they are exact.
 
         Raises
         ------
         BudgetError
             If the method is exact, and needs a table that is too large.
+        ValueError, TypeError
+            If the method is not known, or finds no values that are allowed to start from.
         """
-        from crfkit.graphs.named import SUMS, named
+        from crfkit.graphs.named import SUMS
 
-        chosen = named(method, SUMS)
+        chosen: SumMethod = find_named("method", method, SUMS, "sums")
         found, graph = chosen.sums(self.tables), self.tables
         of_variables = np.split(found.marginals, graph.state_ptr[1:-1])
         of_factors = np.split(found.beliefs, graph.score_ptr[1:-1])
@@ -149,16 +157,25 @@ class RandomField:
         Parameters
         ----------
         method : str or MaxMethod, default="exact"
-            A name out of `crfkit.graphs.named.MAXIMA`, or such a method with parameters of its own.
+            "exact", "auto", "cut", "expansion", "mplp" or "milp", or an object with parameters of
+            its own.
+
+        Returns
+        -------
+        FieldMaximum
+            The values, their score, and a bound of the scores of all others.
 
         Raises
         ------
         BudgetError
-            If the method is exact, and needs a table that is too large.
+            If the method is exact, and needs a table or a program that is too large.
+        ValueError, TypeError
+            If the method is not known, or does not take the factors of the field.
         """
-        from crfkit.graphs.named import MAXIMA, named
+        from crfkit.graphs.named import MAXIMA
 
-        found = named(method, MAXIMA).maximum(self.tables)
+        chosen: MaxMethod = find_named("method", method, MAXIMA, "maximum")
+        found = chosen.maximum(self.tables)
         return FieldMaximum(
             values=dict(zip(self.nodes, found.values.tolist(), strict=True)),
             score=float(found.score[0]),
@@ -180,7 +197,7 @@ class RandomField:
         n : int, default=1
             How often.
         method : str or SumMethod, default="exact"
-            "exact" or "gibbs", or such a method with parameters of its own.
+            "exact" or "gibbs", or an object with parameters of its own.
         random_state : int, RandomState or None
             Where the random numbers are from.
 
@@ -191,28 +208,16 @@ class RandomField:
         NotImplementedError
             If the method draws no samples.
         """
-        from crfkit.graphs.named import SUMS, named
+        from crfkit.graphs.named import SUMS
 
+        chosen: SumMethod = find_named("method", method, SUMS, "sample")
         uniforms = check_random_state(random_state).uniform(size=(n, len(self.nodes)))
-        return named(method, SUMS).sample(self.tables, uniforms)
+        return chosen.sample(self.tables, uniforms)
 
     @cached_property
     def _scores(self) -> FloatArray:
         """The scores of all combinations of values, an axis for each variable."""
-        if math.prod(self.sizes) > MOST_STATES:
-            raise ValueError(
-                f"the {len(self.nodes)} variables have 2^{sum(map(math.log2, self.sizes)):.1f} "
-                "combinations of values; at most 2^22 are enumerated."
-            )
-        total = np.zeros(self.sizes)
-        for factor in self.factors:
-            places = [self._places[node] for node in factor.nodes]
-            order = np.argsort(places)
-            shape = [1] * len(self.nodes)
-            for place, size in zip(places, factor.scores.shape, strict=True):
-                shape[place] = size
-            total += factor.scores.transpose(order).reshape(shape)
-        return total
+        return all_scores(self.tables, 0)
 
     @cached_property
     def log_partition(self) -> float:

@@ -19,7 +19,7 @@ def links_of(graph: FactorTables, weight: FloatArray | None = None) -> Links:
     n_variables = len(graph.sizes)
     factor = frozen(np.repeat(np.arange(n_factors), np.diff(graph.scope_ptr)))
     places = frozen(np.argsort(graph.scope, kind="stable"))
-    places_ptr = starts(np.bincount(graph.scope, minlength=n_variables).tolist())
+    places_ptr = starts(np.bincount(graph.scope, minlength=n_variables))
     order, is_forest = np.empty(n_variables, np.int64), np.empty(count, np.bool_)
     breadth_first(
         graph, factor, places, places_ptr, order,
@@ -31,7 +31,7 @@ def links_of(graph: FactorTables, weight: FloatArray | None = None) -> Links:
         stride=frozen(_strides(graph, sizes)),
         places=places,
         places_ptr=places_ptr,
-        message_ptr=starts(sizes.tolist()),
+        message_ptr=starts(sizes),
         order=frozen(order),
         is_forest=frozen(is_forest),
         weight=frozen(np.ones(n_factors) if weight is None else weight),

@@ -27,10 +27,10 @@ class Merging:
         home = _homes([scope.tolist() for scope in scopes])
         left = home == np.arange(len(home))
         number = np.cumsum(left) - 1
-        self.score_ptr = starts(np.diff(graph.score_ptr)[left].tolist())
-        self.scope_ptr = starts(np.diff(graph.scope_ptr)[left].tolist())
+        self.score_ptr = starts(np.diff(graph.score_ptr)[left])
+        self.scope_ptr = starts(np.diff(graph.scope_ptr)[left])
         self.scope = frozen(graph.scope[np.repeat(left, np.diff(graph.scope_ptr))])
-        self.factor_ptr = frozen(starts(left.tolist())[graph.factor_ptr])
+        self.factor_ptr = frozen(starts(left)[graph.factor_ptr])
         source, target = [], []  # entries that are added up
         for f, h in enumerate(home.tolist()):
             own = _entries_of(scopes[f], scopes[h], graph.sizes)

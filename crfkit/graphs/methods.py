@@ -1,4 +1,4 @@
-"""What a method of inference does, and the methods by their names."""
+"""What methods of inference do, and what they return."""
 
 from __future__ import annotations
 

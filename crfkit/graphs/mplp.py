@@ -7,10 +7,10 @@ import numpy as np
 from crfkit._types import BoolArray, ByteArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import Maximum, MaxMethod
+from crfkit.graphs.tables import single_scores, starts
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.decode import Labelings, maximize_graphs
 from crfkit.kernels.graph.reweighted import EARLIER, LATER, Messages
-from crfkit.kernels.graph.scores import sum_singles
 
 
 class MPLP(MaxMethod):
@@ -89,28 +89,20 @@ def _messages(graph: FactorTables) -> Messages:
     factor = np.repeat(np.arange(len(arity)), arity)
     wide = np.flatnonzero(arity[factor] > 1)
     entries = wide[np.argsort(graph.scope[wide], kind="stable")]
-    sent_ptr = _starts(graph.sizes[graph.scope])
-    single = np.zeros(int(graph.state_ptr[-1]))
-    for s in range(len(graph.factor_ptr) - 1):
-        sum_singles(graph, s, single)
+    sent_ptr = starts(graph.sizes[graph.scope])
     most = int(graph.sizes.max(initial=1))
     return Messages(
-        single=single,
+        single=single_scores(graph),
         sent=np.zeros(int(sent_ptr[-1])),
         sent_ptr=sent_ptr,
         factor=frozen(factor),
         order=frozen(_order(graph, factor)),
         entries=frozen(entries),
-        entry_ptr=_starts(np.bincount(graph.scope[wide], minlength=len(graph.sizes))),
+        entry_ptr=starts(np.bincount(graph.scope[wide], minlength=len(graph.sizes))),
         belief=np.zeros(most),
         broken=np.zeros(most, np.int64),
         digits=np.zeros(int(arity.max(initial=1)), np.int64),
     )
-
-
-def _starts(lengths: IntArray) -> IntArray:
-    """Return where parts of some lengths start, and the end."""
-    return frozen(np.append(0, np.cumsum(lengths)))
 
 
 def _order(graph: FactorTables, factor: IntArray) -> ByteArray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
-
+from crfkit.graphs.auto import AutoSearch
 from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.gibbs import GibbsSampling
@@ -24,6 +22,7 @@ SUMS: dict[str, type[SumMethod]] = {
     "gibbs": GibbsSampling,
 }
 MAXIMA: dict[str, type[MaxMethod]] = {
+    "auto": AutoSearch,
     "exact": JunctionTree,
     "cut": MinimumCut,
     "expansion": ExpansionMoves,
@@ -31,16 +30,4 @@ MAXIMA: dict[str, type[MaxMethod]] = {
     "milp": IntegerProgram,
 }
 
-Method = TypeVar("Method")
-
-
-def named(method: str | Method, known: Mapping[str, type[Method]]) -> Method:
-    """Return the method of a name; an object is one. ValueError names those that there are."""
-    if not isinstance(method, str):
-        return method
-    if method not in known:
-        raise ValueError(f"no method is named {method!r}: choose {', '.join(map(repr, known))}.")
-    return known[method]()
-
-
-__all__ = ["MAXIMA", "SUMS", "named"]
+__all__ = ["MAXIMA", "SUMS"]

@@ -394,11 +394,11 @@ def _joined(plans: Sequence[Plan]) -> JunctionTrees:
         ]
         return frozen(np.concatenate([np.empty(0, np.int64), *each]))
 
-    member_ptr = starts(flat("member_counts").tolist())
+    member_ptr = starts(flat("member_counts"))
     listed = [_lists(loops) for loops in numbers]
     low, high = [each.low for each in listed], [each.high for each in listed]
     return JunctionTrees(
-        clique_ptr=starts(len(plan.rows) for plan in plans),
+        clique_ptr=starts([len(plan.rows) for plan in plans]),
         rows=frozen(flat("rows")),
         columns=frozen(flat("columns")),
         table_at=within([plan.rows * plan.columns for plan in plans]),
@@ -406,18 +406,18 @@ def _joined(plans: Sequence[Plan]) -> JunctionTrees:
         member_ptr=member_ptr,
         separator_end=frozen(member_ptr[:-1] + flat("separator_counts")),
         members=frozen(flat("members")),
-        term_ptr=starts(flat("term_counts").tolist()),
+        term_ptr=starts(flat("term_counts")),
         source=frozen(flat("source")),
         nest=numbered([plan.nest for plan in plans]),
-        variable_ptr=starts(len(plan.home) for plan in plans),
+        variable_ptr=starts([len(plan.home) for plan in plans]),
         home=frozen(flat("home")),
         home_nest=numbered([plan.home_nest for plan in plans]),
         run=frozen(np.array([each.run for each in listed], np.int64)),
         step=frozen(np.array([each.step for each in listed], np.int64)),
         low=frozen(np.concatenate([np.empty(0, np.int64), *low])),
-        low_ptr=starts(map(len, low)),
+        low_ptr=starts([*map(len, low)]),
         high=frozen(np.concatenate([np.empty(0, np.int64), *high])),
-        high_ptr=starts(map(len, high)),
+        high_ptr=starts([*map(len, high)]),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, Potentials, taken_rows
 from crfkit.compiler.jit import frozen
 from crfkit.data.edges import ends_of
+from crfkit.graphs.tables import starts
 from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.tables import LiveLabels, fill_edges
@@ -58,7 +59,7 @@ class GraphPotentials(_GraphArrays, Potentials):
         return self._replace(
             unary=self.unary[tokens], transition_index=index[rows] if len(index) > 1 else index,
             offsets=offsets, first=0, source=self.source[rows], target=self.target[rows],
-            edge_offsets=np.concatenate([[0], np.cumsum(counts)]),
+            edge_offsets=starts(counts),
         )  # fmt: skip
 
     @property
@@ -101,7 +102,7 @@ def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> Graph
     rows, offsets, edge_offsets = potentials.rows, potentials.offsets, potentials.edge_offsets
     node, label = np.nonzero(all_labels | (potentials.unary > -np.inf))
     sizes = np.bincount(node, minlength=len(potentials.unary))
-    ptr = _starts(sizes)
+    ptr = starts(sizes)
     nodes, edges = np.arange(len(sizes)), np.arange(len(rows.source))
     nodes += np.repeat(edge_offsets[:-1], np.diff(offsets))  # the numbers of their factors
     edges += np.repeat(offsets[1:], np.diff(edge_offsets))
@@ -109,7 +110,7 @@ def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> Graph
     cells = np.empty_like(arity)
     arity[edges], cells[nodes] = 2, sizes
     cells[edges] = sizes[rows.source] * sizes[rows.target]
-    scope_ptr, score_ptr = _starts(arity), _starts(cells)
+    scope_ptr, score_ptr = starts(arity), starts(cells)
     scope = np.empty(scope_ptr[-1], np.int64)
     scope[scope_ptr[nodes]] = np.arange(len(nodes))
     scope[scope_ptr[edges]], scope[scope_ptr[edges] + 1] = rows.source, rows.target
@@ -123,8 +124,3 @@ def graph_tables(potentials: GraphPotentials, all_labels: bool = False) -> Graph
     tables = GraphTables(graph, rows, live, node, places)
     scores = tables.filled(potentials.unary, potentials.pair)
     return tables._replace(graph=graph._replace(scores=scores))
-
-
-def _starts(lengths: IntArray) -> IntArray:
-    """Return where parts of some lengths start that stand in turn, and the end, (n + 1,)."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

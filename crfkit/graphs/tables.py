@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.graph.arrays import FactorTables
-from crfkit.kernels.graph.scores import score_values
+from crfkit.kernels.graph.scores import score_values, sum_singles
 
 
-def starts(lengths: Iterable[int]) -> IntArray:
+def starts(lengths: ArrayLike) -> IntArray:
     """Return where parts of some lengths start that stand in turn, and the end, (n + 1,)."""
-    return frozen(np.cumsum([0, *lengths]).astype(np.int64))
+    return frozen(np.append(0, np.cumsum(lengths)).astype(np.int64))
 
 
 def factor_tables(
@@ -48,11 +49,11 @@ def factor_tables(
     flat = [np.ravel(table) for table in tables]
     return FactorTables(
         sizes=states,
-        state_ptr=starts(states.tolist()),
+        state_ptr=starts(states),
         scope=frozen(np.array([v for scope in scopes for v in scope], np.int64)),
-        scope_ptr=starts(map(len, scopes)),
+        scope_ptr=starts([*map(len, scopes)]),
         scores=frozen(np.concatenate([np.empty(0), *flat]).astype(np.float64)),
-        score_ptr=starts(map(len, flat)),
+        score_ptr=starts([*map(len, flat)]),
         variable_ptr=starts([len(states)]),
         factor_ptr=starts([len(tables)]),
     )
@@ -64,7 +65,7 @@ def side_by_side(graphs: Sequence[FactorTables]) -> FactorTables:
         return factor_tables([], [], [])._replace(variable_ptr=starts([]), factor_ptr=starts([]))
 
     def joined(name: str) -> IntArray:
-        return starts(np.concatenate([np.diff(getattr(graph, name)) for graph in graphs]).tolist())
+        return starts(np.concatenate([np.diff(getattr(graph, name)) for graph in graphs]))
 
     first = np.cumsum([0, *(len(graph.sizes) for graph in graphs)])
     scopes = [graph.scope + at for graph, at in zip(graphs, first[:-1], strict=True)]
@@ -114,6 +115,14 @@ def log2_states(graph: FactorTables, s: int) -> float:
     """Return the logarithm, to the base 2, of the number of all combinations of values."""
     own = graph.sizes[graph.variable_ptr[s] : graph.variable_ptr[s + 1]]
     return math.fsum(np.log2(own).tolist())
+
+
+def single_scores(graph: FactorTables) -> FloatArray:
+    """Return the sums of the factors of one variable, (state_ptr[-1],)."""
+    single = np.zeros(graph.state_ptr[-1])
+    for s in range(len(graph.factor_ptr) - 1):
+        sum_singles(graph, s, single)
+    return single
 
 
 def scores_of(graph: FactorTables, values: IntArray) -> FloatArray:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crfkit.graphs import RandomField
+from crfkit.graphs.belief_propagation import BeliefPropagation
 from crfkit.graphs.enumeration import Enumeration
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
@@ -20,8 +21,8 @@ def ring(n):
 def test_answers_by_name_are_those_of_the_field():
     rng = np.random.default_rng(0)
     field = RandomField([("ab", rng.normal(size=(2, 3))), ("cb", rng.normal(size=(2, 3))), ("", 1)])
-    for method in ("exact", Enumeration()):
-        found, best = field.infer(method), field.map(method)
+    for method, search in (("exact", "auto"), (Enumeration(), Enumeration())):
+        found, best = field.infer(method), field.map(search)
         assert found.exact_ and found.converged_ and found.bound_ == "exact" and best.exact_
         assert found.log_partition == pytest.approx(field.log_partition, rel=1e-13)
         for node in "abc":
@@ -58,7 +59,9 @@ def test_a_large_field_answers_without_enumeration():
 
 
 def test_what_is_no_method_and_what_is_too_large_are_errors():
-    with pytest.raises(ValueError, match="no method is named 'loopy': choose 'exact'"):
+    with pytest.raises(ValueError, match="method='loopy' is not known; choose one of"):
         ring(4).infer("loopy")
+    with pytest.raises(TypeError, match="an object with the method 'maximum'"):
+        ring(4).map(BeliefPropagation())
     with pytest.raises(BudgetError, match=r"2\^3.0 entries, and the budget is 2\^2.0"):
         ring(4).sample(method=JunctionTree(budget=4))

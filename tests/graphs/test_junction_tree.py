@@ -8,12 +8,11 @@ from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
 from crfkit.data import Forest
 from crfkit.graphs import plan
-from crfkit.graphs.enumeration import Enumeration
-from crfkit.graphs.enumeration import _all_scores as all_scores
+from crfkit.graphs.enumeration import Enumeration, all_scores
 from crfkit.graphs.enumeration import _marginal as added_up
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError
-from crfkit.graphs.tables import factor_tables, scores_of, side_by_side
+from crfkit.graphs.tables import factor_tables, scores_of, side_by_side, tables_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.structures import Chain, ChainPotentials, Tree, TreePotentials
 
@@ -70,7 +69,7 @@ def joints(count=60):
     """Some graphs with allowed values, all their scores, probabilities and scopes."""
     for seed in range(count):
         graph = random_factors(seed)
-        scores, scopes = all_scores(graph, 0)
+        scores, scopes = all_scores(graph, 0), tables_of(graph, 0)[1]
         if scores.max() > -np.inf:
             yield graph, scores, np.exp(scores - logsumexp(scores)), scopes
 
@@ -102,8 +101,7 @@ def test_slopes_are_covariances_with_the_score_of_the_direction():
     batch = side_by_side(graphs)
     tangent = np.random.default_rng(0).normal(size=len(batch.scores))
     slopes = JunctionTree().derivative(batch, tangent)
-    moved, _ = zip(*(all_scores(batch._replace(scores=tangent), s) for s in range(len(graphs))),
-                   strict=True)  # fmt: skip
+    moved = [all_scores(batch._replace(scores=tangent), s) for s in range(len(graphs))]
     along = [joint * (t - (joint * t).sum()) for joint, t in zip(shares, moved, strict=True)]
     expected = [added_up(slope, [v]) for slope in along for v in range(slope.ndim)]
     np.testing.assert_allclose(slopes.marginals, np.concatenate(expected), atol=1e-9)
