@@ -10,7 +10,7 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.reweighted import (
     Messages,
-    dual_bound,
+    constants,
     find_belief,
     first_digits,
     leave_out,
@@ -243,17 +243,17 @@ def maximize_graphs(
     dives, states whose single scores are ``-inf`` then are in no better labelings.
     """
     for s in range(len(found.score)):
-        idle, gap, rounding = 0, math.inf, 0.0
+        idle, gap, rounding, constant = 0, math.inf, 0.0, constants(graph, s)
         found.bound[s] = math.inf
         found.n_iter[s] = 0
         while found.n_iter[s] < most and idle < MOST_IDLE:
             found.n_iter[s] += 1
             pass_messages(graph, s, messages, False, gap)
-            pass_messages(graph, s, messages, True, gap)
+            bound = pass_messages(graph, s, messages, True, gap) + constant
             decode(graph, s, messages, found)
             keep_if_better(graph, s, messages, found)
             score, before = found.score[s], found.bound[s]
-            found.bound[s] = max(score, min(before, dual_bound(graph, s, messages)))
+            found.bound[s] = max(score, min(before, bound))
             if found.bound[s] == score:
                 break
             rounding = ROUNDING * (1.0 + abs(found.bound[s]))

@@ -70,8 +70,7 @@ def _from_first(graph: FactorTables, messages: Messages, f: int) -> None:
         taken = messages.sent[other + i]
         for j in range(columns):
             score = graph.scores[place + j] - taken
-            if score > messages.sent[to + j]:
-                messages.sent[to + j] = score
+            messages.sent[to + j] = max(messages.sent[to + j], score)
         place += columns
 
 
@@ -161,8 +160,11 @@ def find_belief(graph: FactorTables, messages: Messages, v: int) -> float:
 
 
 @part
-def _update(graph: FactorTables, messages: Messages, v: int, back: bool, gap: float) -> None:
-    """Let a variable have its turn; a state that loses more than `gap` is left out."""
+def _update(graph: FactorTables, messages: Messages, v: int, back: bool, gap: float) -> float:
+    """Let a variable have its turn; a state that loses more than `gap` is left out.
+
+    Returns the score of the best state.
+    """
     given, taken = (EARLIER, LATER) if back else (LATER, EARLIER)
     givers = takers = 0
     for e in range(messages.entry_ptr[v], messages.entry_ptr[v + 1]):
@@ -185,52 +187,28 @@ def _update(graph: FactorTables, messages: Messages, v: int, back: bool, gap: fl
             for k in range(graph.sizes[v]):
                 if messages.belief[k] > -math.inf:
                     messages.sent[to + k] -= share * (messages.belief[k] - largest)
+    return largest
 
 
 @kernel
-def pass_messages(graph: FactorTables, s: int, messages: Messages, back: bool, gap: float) -> None:
-    """Let all variables of a graph have their turns, from the first on or from the last back."""
-    first, last = graph.variable_ptr[s], graph.variable_ptr[s + 1]
+def pass_messages(graph: FactorTables, s: int, messages: Messages, back: bool, gap: float) -> float:
+    """Let all variables of a graph have their turns, from the first on or from the last back.
+
+    Returns what no labeling of the states that are left scores more than, if factors have two
+    variables or more: each factor has told all that it has left to the last of its variables that
+    had a turn, and what a variable gives takes nothing from its best state.
+    """
+    total, (first, last) = 0.0, (graph.variable_ptr[s], graph.variable_ptr[s + 1])
     for n in range(last - first):
-        _update(graph, messages, last - 1 - n if back else first + n, back, gap)
+        total += _update(graph, messages, last - 1 - n if back else first + n, back, gap)
+    return total
 
 
 @part
-def _largest_of_two(graph: FactorTables, messages: Messages, f: int) -> float:
-    """Return the largest entry of a table of two variables, less what was sent."""
-    a, largest = graph.scope_ptr[f], -math.inf
-    first, second = messages.sent_ptr[a], messages.sent_ptr[a + 1]
-    columns, place = messages.sent_ptr[a + 2] - second, graph.score_ptr[f]
-    for i in range(second - first):
-        best = -math.inf
-        for j in range(columns):
-            best = max(best, graph.scores[place + j] - messages.sent[second + j])
-        largest = max(largest, best - messages.sent[first + i])
-        place += columns
-    return largest
-
-
-@part
-def _largest_of_all(graph: FactorTables, messages: Messages, f: int) -> float:
-    """Return the largest entry of a table, less what was sent."""
-    largest = -math.inf
-    first_digits(graph, messages, f)
-    for place in range(graph.score_ptr[f], graph.score_ptr[f + 1]):
-        largest = max(largest, _left(graph, messages, f, place, -1))
-        next_digits(graph, messages, f)
-    return largest
-
-
-@kernel
-def dual_bound(graph: FactorTables, s: int, messages: Messages) -> float:
-    """Return what no labeling of the states that are left scores more than."""
+def constants(graph: FactorTables, s: int) -> float:
+    """Return the scores of factors that have no variables."""
     total = 0.0
-    for v in range(graph.variable_ptr[s], graph.variable_ptr[s + 1]):
-        total += find_belief(graph, messages, v)
     for f in range(graph.factor_ptr[s], graph.factor_ptr[s + 1]):
-        arity = graph.scope_ptr[f + 1] - graph.scope_ptr[f]
-        if arity == 2:
-            total += _largest_of_two(graph, messages, f)
-        elif arity != 1:
-            total += _largest_of_all(graph, messages, f)
+        if graph.scope_ptr[f + 1] == graph.scope_ptr[f]:
+            total += graph.scores[graph.score_ptr[f]]
     return total
