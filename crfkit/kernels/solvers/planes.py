@@ -78,7 +78,7 @@ def _evaluate(planes: Planes, descent: Descent) -> tuple[int, int, float]:
         value = planes.levels[c]
         for j in range(planes.ptr[c], planes.ptr[c + 1]):
             w = descent.sums[planes.places[j]]
-            if w > 0.0 or not descent.nonnegative[planes.places[j]]:
+            if not descent.nonnegative[planes.places[j]] or w > 0.0:
                 value += planes.changes[j] * w
         descent.values[c] = value
         mean += planes.shares[c] * value
