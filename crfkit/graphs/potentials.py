@@ -12,7 +12,7 @@ from crfkit.data.edges import ends_of
 from crfkit.graphs.tables import starts
 from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.graph.arrays import FactorTables
-from crfkit.kernels.graph.tables import LiveLabels, fill_edges
+from crfkit.kernels.graph.tables import GraphEnds, LiveLabels, fill_edges
 from crfkit.structures import ChainPotentials
 
 
@@ -69,6 +69,14 @@ class GraphPotentials(_GraphArrays, Potentials):
         return TransitionRows(
             frozen(source), frozen(target), frozen(self.transition_index),
             frozen(self.edge_offsets),
+        )  # fmt: skip
+
+    @property
+    def ends(self) -> GraphEnds:
+        """The ends of edges, by their places in their graphs, and their tables."""
+        return GraphEnds(
+            frozen(self.source), frozen(self.target), frozen(self.transition_index),
+            frozen(self.offsets), frozen(self.edge_offsets),
         )  # fmt: skip
 
 

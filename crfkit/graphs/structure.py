@@ -14,7 +14,7 @@ from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import GraphError, Maximum, MaxMethod, Slopes, SumMethod, Sums
 from crfkit.graphs.posterior import GraphPosterior
 from crfkit.graphs.potentials import GraphPotentials, GraphTables, graph_tables
-from crfkit.kernels.graph.tables import add_beliefs
+from crfkit.kernels.graph.tables import add_beliefs, count_labelings, score_labelings
 from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.k_best import RankedCodes, labelings_at_most
@@ -241,23 +241,17 @@ class GraphStructure(Structure[GraphPotentials]):
 
     def score(self, potentials: GraphPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of one labeling of each graph, shape (S,)."""
-        count, rows = len(potentials.offsets) - 1, potentials.rows
-        of_nodes = potentials.unary[np.arange(len(labels)), labels]
-        of_edges = potentials.pair[rows.table, labels[rows.source], labels[rows.target]]
-        total = np.zeros(count)
-        for offsets, scores in ((potentials.offsets, of_nodes), (rows.offsets, of_edges)):
-            graph = np.repeat(np.arange(count), np.diff(offsets))
-            total += np.bincount(graph, weights=scores, minlength=count)
+        total = np.empty(len(potentials.offsets) - 1)
+        unary, pair = frozen(potentials.unary), frozen(potentials.pair)
+        score_labelings(potentials.ends, unary, pair, _codes(labels), total)
         return total
 
     def add_counts(
         self, potentials: GraphPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts of one labeling of each graph."""
-        rows = potentials.rows
-        out.unary[np.arange(len(labels)), labels] += np.repeat(weight, np.diff(potentials.offsets))
-        of_edges = np.repeat(weight, np.diff(rows.offsets))
-        np.add.at(out.pair, (rows.table, labels[rows.source], labels[rows.target]), of_edges)
+        weights = frozen(np.asarray(weight, np.float64))
+        count_labelings(potentials.ends, _codes(labels), weights, out.unary, out.pair)
 
     def restricted(
         self, potentials: GraphPotentials, steps: BoolArray, which: IntArray | None = None
@@ -293,6 +287,11 @@ class GraphStructure(Structure[GraphPotentials]):
     ) -> None:
         """Add the expected counts of independent labels, and of pairs of them."""
         add_expected_paths(potentials, potentials.rows, shares, weight, out)
+
+
+def _codes(labels: CodeArray) -> CodeArray:
+    """Return labels as kernels read them."""
+    return frozen(np.asarray(labels, np.int32))
 
 
 def _write(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.arrays import TransitionRows
 
@@ -57,3 +57,52 @@ def add_beliefs(
                 for b in range(live.ptr[t], live.ptr[t + 1]):
                     pair[m, i, live.label[b]] += weight[g] * beliefs[place]
                     place += 1
+
+
+class GraphEnds(NamedTuple):
+    """The ends of edges, by their places in their graphs, and their tables of pair scores."""
+
+    source: IntArray  # (E,)
+    target: IntArray  # (E,)
+    table: IdArray  # (E,) or (1,)
+    offsets: IntArray  # (S + 1,) where the nodes of each graph start, and the end
+    edge_offsets: IntArray  # (S + 1,) where its edges start
+
+
+@kernel
+def score_labelings(
+    ends: GraphEnds,
+    unary: FloatArray,  # (N, K)
+    pair: FloatArray,  # (M, K, K)
+    labels: CodeArray,  # (N,)
+    out: FloatArray,  # (S,) out
+) -> None:
+    """Write the score of a labeling of each graph."""
+    stride = 0 if ends.table.shape[0] == 1 else 1
+    for g in range(out.shape[0]):
+        first, total = ends.offsets[g], 0.0
+        for t in range(first, ends.offsets[g + 1]):
+            total += unary[t, labels[t]]
+        for e in range(ends.edge_offsets[g], ends.edge_offsets[g + 1]):
+            i, j = labels[first + ends.source[e]], labels[first + ends.target[e]]
+            total += pair[ends.table[e * stride], i, j]
+        out[g] = total
+
+
+@kernel
+def count_labelings(
+    ends: GraphEnds,
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (S,)
+    unary: FloatArray,  # (N, K) out, added to
+    pair: FloatArray,  # (M, K, K) out, added to
+) -> None:
+    """Add the weights of graphs to the parts of a labeling of each."""
+    stride = 0 if ends.table.shape[0] == 1 else 1
+    for g in range(weight.shape[0]):
+        first = ends.offsets[g]
+        for t in range(first, ends.offsets[g + 1]):
+            unary[t, labels[t]] += weight[g]
+        for e in range(ends.edge_offsets[g], ends.edge_offsets[g + 1]):
+            i, j = labels[first + ends.source[e]], labels[first + ends.target[e]]
+            pair[ends.table[e * stride], i, j] += weight[g]
