@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from crfkit.graphs.auto import AutoSearch
 from crfkit.graphs.enumeration import Enumeration
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.integer_program import IntegerProgram
@@ -144,6 +145,20 @@ def test_expansion_costs_twice_the_least_at_most(states):
     assert (found.score >= 2.0 * best).all()
     assert found.exact.all() == (states == 2)
     assert ExpansionMoves(bound=MPLP()).maximum(side_by_side(graphs)).exact.mean() > 0.9
+
+
+def test_the_search_is_chosen_for_each_graph():
+    rng = np.random.default_rng(6)
+    graphs = [associative_graph(rng) for _ in range(10)]
+    graphs += [potts_graph(rng, 3) for _ in range(5)] + [
+        random_graph(rng, 3, 0.2) for _ in range(9)
+    ]
+    graph, best = side_by_side(graphs), Enumeration().maximum(side_by_side(graphs)).score
+    assert holds(AutoSearch().maximum(graph), graph, best)
+    assert AutoSearch().maximum(graph).exact.all()
+    found = AutoSearch(budget=4).maximum(graph)  # no tables but those of pairs of two states
+    assert holds(found, graph, best)
+    assert found.exact[:10].all() and found.exact.mean() > 0.8
 
 
 @pytest.mark.parametrize("method", [MinimumCut(), ExpansionMoves(), MPLP(), IntegerProgram()])
