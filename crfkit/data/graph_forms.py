@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,19 @@ def as_graph(item: Any) -> FeatureGraph:
         return item
     if hasattr(item, "nodes") and hasattr(item, "edges"):
         return graph_from_networkx(item)
-    if is_pair(item) or (isinstance(item, tuple) and len(item) > 1 and sp.issparse(item[1])):
+    if is_pair(item) or (isinstance(item, tuple) and len(item) > 1 and _are_nodes(*item[:2])):
         return _from_tuple(item)
     if not (is_matrix(item) or hasattr(item, "__len__")):
         item = list(item)
     steps = np.arange(item.shape[0] if is_matrix(item) else len(item))
     return FeatureGraph(item, np.column_stack([steps[:-1], steps[1:]]))
+
+
+def _are_nodes(first: Any, second: Any) -> bool:
+    """Whether the first parts of a tuple are nodes, whatever else is there, and no tokens."""
+    if isinstance(first, list):
+        return bool(first) and isinstance(first[0], dict)
+    return sp.issparse(second) or (is_matrix(first) and first.ndim == 2)
 
 
 def is_pair(item: Any) -> bool:
@@ -68,6 +76,8 @@ def _from_tuple(item: tuple[Any, ...]) -> FeatureGraph:
     nodes, edges, *more = item
     if sp.issparse(edges):
         edges = edges_of_adjacency(edges)
+    elif not hasattr(edges, "__len__"):
+        raise TypeError(f"its edges are a {type(edges).__name__}; give pairs, shape (E, 2).")
     elif len(edges) and np.ndim(edges[0]) == 0:
         edges = edges_of_parents(edges)
     return FeatureGraph(nodes, edges, *more)
@@ -129,7 +139,11 @@ def edges_of_parents(parents: Sequence[int | None]) -> IntArray:
     >>> edges_of_parents([1, None, 1]).tolist()
     [[1, 0], [1, 2]]
     """
-    pairs = [[up, node] for node, up in enumerate(parents) if up is not None and up != -1]
+    given = parents.tolist() if isinstance(parents, np.ndarray) else parents
+    for node, up in enumerate(given):
+        if not (up is None or isinstance(up, Integral)):
+            raise TypeError(f"node {node}: the parent {up!r:.80} is no position of a node.")
+    pairs = [[up, node] for node, up in enumerate(given) if up is not None and up != -1]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
@@ -56,7 +57,8 @@ class GraphVectorizer(SequenceTransformer):
         graphs = _read(X)
         self.nodes_, nodes = _fitted(self.nodes, [graph.nodes for graph in graphs], y)
         rows = _edge_features(graphs)
-        self.edges_, edges = _fitted(self.edges, rows, None)
+        with _told_of_edges():
+            self.edges_, edges = _fitted(self.edges, rows, None)
         self.n_features_in_ = nodes.n_features
         self.n_edge_features_ = None if edges is None else edges.n_features
         self._names = nodes.names
@@ -66,8 +68,15 @@ class GraphVectorizer(SequenceTransformer):
         graphs = _read(X)
         rows = _edge_features(graphs)
         if rows is None and self.n_edge_features_ is not None:
+            for s, graph in enumerate(graphs):
+                if len(graph.edges):
+                    raise ValueError(
+                        f"graph {s} has no features of edges, but those that were learned from had "
+                        f"{self.n_edge_features_}."
+                    )
             rows = [[] for _ in graphs]
-        edges = None if rows is None else _transformed(self.edges_, rows, self.n_edge_features_)
+        with _told_of_edges():
+            edges = None if rows is None else _transformed(self.edges_, rows, self.n_edge_features_)
         given = [graph.nodes for graph in graphs]
         return _packed(graphs, _transformed(self.nodes_, given, self.n_features_in_), edges)
 
@@ -100,7 +109,19 @@ def _edge_features(graphs: list[FeatureGraph]) -> list[Any] | None:
                 f"graph {s} has no features of edges, but graph {given.index(True)} has some: give "
                 "all graphs some, or none."
             )
+        count = rows[s].shape[0] if is_matrix(rows[s]) else len(rows[s] or ())
+        if count != len(graph.edges):
+            raise ValueError(f"graph {s}: {len(graph.edges)} edges, features of {count}.")
     return [[] if row is None else row for row in rows]
+
+
+@contextmanager
+def _told_of_edges() -> Iterator[None]:
+    """Say in errors that the features are those of edges."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"features of edges, one row each: {error}") from error
 
 
 def _fitted(transformer: Any, rows: Any, y: Any) -> tuple[Any, Any]:

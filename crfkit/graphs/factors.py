@@ -37,6 +37,8 @@ class Factor(NamedTuple):
                 f"scores of {', '.join(map(repr, nodes)) or 'nothing'} need an axis for each of "
                 f"them, and have {table.ndim}."
             )
+        if 0 in table.shape:
+            raise ValueError(f"{nodes[table.shape.index(0)]!r} has no values: give it one or more.")
         if np.isnan(table).any() or (table == np.inf).any():
             raise ValueError(f"scores of {', '.join(map(repr, nodes))} are nan or inf.")
         return cls(tuple(nodes), table)

@@ -18,7 +18,7 @@ from crfkit.graphs.factors import Factor
 from crfkit.graphs.graph import Graph, Nodes
 from crfkit.graphs.methods import EXACT, MaxMethod, SumMethod
 from crfkit.graphs.results import FieldMaximum, FieldSums
-from crfkit.graphs.tables import factor_tables
+from crfkit.graphs.tables import factor_tables, scores_of
 from crfkit.kernels.graph.arrays import FactorTables
 
 FORBIDDEN = "each combination of values has the score -inf."
@@ -207,12 +207,17 @@ class RandomField:
             If the method is exact, and needs a table that is too large.
         NotImplementedError
             If the method draws no samples.
+        ValueError
+            If each combination of values has the score -inf.
         """
         from crfkit.graphs.named import SUMS
 
         chosen: SumMethod = find_named("method", method, SUMS, "sample")
         uniforms = check_random_state(random_state).uniform(size=(n, len(self.nodes)))
-        return chosen.sample(self.tables, uniforms)
+        values = chosen.sample(self.tables, uniforms)
+        if n and scores_of(self.tables, values[0])[0] == -math.inf:
+            raise ValueError(FORBIDDEN)
+        return values
 
     @cached_property
     def _scores(self) -> FloatArray:
@@ -246,15 +251,26 @@ class RandomField:
     def argmax(self) -> dict[Hashable, int]:
         """Return the most probable values of all variables; of equal ones, the lowest.
 
-        Where too many combinations are to be enumerated, any of equal ones.
+        Where too many combinations are to be enumerated, any of equal ones. ValueError if each
+        combination has the score -inf.
         """
         if self._is_large:
-            return self.map().values
+            found = self.map()
+            if found.score == -math.inf:
+                raise ValueError(FORBIDDEN)
+            return found.values
+        if self._scores.max() == -math.inf:
+            raise ValueError(FORBIDDEN)
         best = np.unravel_index(np.argmax(self._scores), self.sizes)
         return {node: int(value) for node, value in zip(self.nodes, best, strict=True)}
 
     def marginal(self, *nodes: Hashable) -> FloatArray:
-        """Return the probabilities of the values of some variables, an axis for each."""
+        """Return the probabilities of the values of some variables, an axis for each.
+
+        ValueError if one is not there, or is named twice.
+        """
+        if len(set(nodes)) != len(nodes) or not self._places.keys() >= set(nodes):
+            raise ValueError(f"{nodes!r:.80} are not variables of the field, all different.")
         if self._is_large:
             shape = [self.sizes[self._places[node]] for node in nodes]
             joined = RandomField([*self.factors, Factor.of(nodes, np.zeros(shape))], self.nodes)
@@ -288,10 +304,12 @@ class RandomField:
         these values: so a difference of two is the logarithm of a probability.
         """
         for node, value in values.items():
-            if node not in self._places or not 0 <= value < self.sizes[self._places[node]]:
+            size = self.sizes[self._places[node]] if node in self._places else 0
+            if not (0 <= value < size and value == int(value)):
                 raise ValueError(f"no variable {node!r} has the value {value!r}.")
         free = [node for node in self.nodes if node not in values]
-        return RandomField([factor.clamped(values) for factor in self.factors], free)
+        known = {node: int(value) for node, value in values.items()}  # True is no position
+        return RandomField([factor.clamped(known) for factor in self.factors], free)
 
     def dependence(
         self, left: Sequence[Hashable], right: Sequence[Hashable], given: Sequence[Hashable] = ()

@@ -38,7 +38,7 @@ class Maximum(NamedTuple):
 
     @property
     def exact(self) -> BoolArray:
-        """Whether no others are better, but for rounding, shape (S,)."""
+        """Whether no others are better, by more than a share of 1e-9, shape (S,)."""
         rounding = 1e-9 * (1.0 + abs(np.where(np.isfinite(self.score), self.score, 0.0)))
         found: BoolArray = self.bound <= self.score + rounding
         return found

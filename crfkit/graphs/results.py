@@ -53,7 +53,7 @@ class FieldMaximum:
     bound_ : float
         No values have a larger score; inf where nothing is known.
     exact_ : bool
-        Whether that proves the values to be the best, but for rounding.
+        Whether that proves that no others are better, by more than 1e-9 of the score.
     n_iter_ : int
         How many iterations it took.
     """

@@ -18,6 +18,8 @@ LONG = 25
 # Digits that a double needs, and some.
 DIGITS = 20
 LARGEST_TABLE = 1 << 28
+# Exponents of larger potentials, and of smaller ones, are out of reach.
+LARGEST_SCORE = 1e15
 
 
 class GraphFormatError(ColumnFormatError):
@@ -126,9 +128,15 @@ def potential_text(score: float) -> str:
 
     Scores that no potential in double precision stands for (below -690, above 709, next to 0) are
     written with a larger exponent, or with more digits. Other programs round them.
+    GraphFormatError if a score is beyond `LARGEST_SCORE`.
     """
     if score == -math.inf:
         return "0"
+    if abs(score) > LARGEST_SCORE:
+        raise GraphFormatError(
+            f"the score {score!r} has no potential that can be written: scores must be between "
+            f"{-LARGEST_SCORE:g} and {LARGEST_SCORE:g}."
+        )
     if abs(score) < 690.0:
         potential = math.exp(score)
         near = [float(f"{potential:.{digits}g}") for digits in (15, 16, 17)]

@@ -124,6 +124,10 @@ def test_some_nodes_keep_the_edges_between_them():
         ((NODES, [[0, 1]], NODES, 1), "graph 1: a tuple of 4 parts"),
         ((NODES, sp.csr_array(NODES)), "graph 1: the adjacency matrix has the shape"),
         ((NODES, sp.csr_array([[0, 2.5], [0, 0]])), r"graph 1: .*2.5.* between the nodes 0 and 1"),
+        ((NODES, [[0.5, 1.0]]), r"graph 1: its edges are an array of shape \(1, 2\) of float64"),
+        ((NODES, [("a", "b")]), r"graph 1: its edges are an array of shape \(1, 2\) of <U1"),
+        ((NODES, None), "graph 1: its edges are a NoneType"),
+        ((NODES, [-1, 0.0, 1, 2]), "graph 1: node 1: the parent 0.0 is no position"),
         (7, "sequence 1 of X is a single int"),
         (FeatureGraph(NODES, EDGES, NODES[:3]), "graph 0 has no features of edges"),
         (FeatureGraph(NODES, EDGES, None, [0, 1]), "graph 0: no types for 4 nodes"),
@@ -132,6 +136,21 @@ def test_some_nodes_keep_the_edges_between_them():
 def test_errors_name_the_graph(graph, message):
     with pytest.raises((TypeError, ValueError), match=message):
         GraphVectorizer().fit([(NODES, EDGES), graph])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (NODES[:2], "graph 0: 3 edges, features of 2"),
+        (np.full((3, 1), np.nan), "features of edges, one row each: sequence 0, position 0"),
+        (np.ones(3), "features of edges, one row each: sequence 0 of X must have 2 dimensions"),
+    ],
+)
+def test_errors_tell_features_of_edges_from_those_of_nodes(rows, message):
+    with pytest.raises(ValueError, match=message):
+        GraphVectorizer().fit([(NODES, EDGES, rows)])
+    with pytest.raises(ValueError, match="graph 1 has no features of edges.*had 2"):
+        GraphVectorizer().fit([(NODES, EDGES, NODES[:3])]).transform([(NODES, []), (NODES, EDGES)])
 
 
 def test_what_is_no_list_of_graphs_is_refused():

@@ -290,6 +290,12 @@ def test_wrong_questions_are_refused():
     for values in ({"z": 0}, {"a": 2}, {"a": -1}):
         with pytest.raises(ValueError, match="no variable .* has the value"):
             field.clamped(values)
+    for nodes in ("aa", "z"):
+        with pytest.raises(ValueError, match="are not variables of the field, all different"):
+            field.marginal(*nodes)
+    with pytest.raises(ValueError, match="'b' has no values"):
+        RandomField([("ab", np.zeros((2, 0)))])
+    assert field.clamped({"a": False}).log_partition == field.clamped({"a": 0}).log_partition
     assert field.log_probability({"b": 1}) == pytest.approx(math.log(0.5))
     assert np.isnan(field.conditional("b", "a")[:, 1]).all()
     with pytest.raises(ValueError, match="score -inf"):

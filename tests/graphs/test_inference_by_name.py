@@ -53,7 +53,11 @@ def test_a_large_field_answers_without_enumeration():
         field.joint  # noqa: B018
     dead = RandomField([*field.factors, ([0], [-np.inf, -np.inf])])
     assert dead.infer().log_partition == dead.map().score == -math.inf
-    for question in (lambda: dead.log_partition, lambda: dead.marginal(1, 2)):
+    none = RandomField([("ab", np.full((2, 2), -np.inf))])
+    for question in (
+        lambda: dead.log_partition, lambda: dead.marginal(1, 2), dead.argmax, dead.sample,
+        none.argmax, none.sample, lambda: none.sample(2, "gibbs"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="each combination of values has the score -inf"):
             question()
 

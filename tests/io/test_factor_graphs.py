@@ -40,6 +40,13 @@ def test_scores_come_back_to_the_last_bit(form, suffix, tmp_path):
     assert stream.getvalue().encode() == (lzma.decompress(raw) if suffix else raw)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("score", [1e300, -1e16])
+def test_scores_that_no_potential_stands_for_are_not_written(form, score):
+    with pytest.raises(GraphFormatError, match="must be between -1e[+]15 and 1e[+]15"):
+        FORMATS[form][1](RandomField([("a", [0.0, score])]), io.StringIO())
+
+
 def test_the_last_variable_is_fastest_in_uai_and_the_first_in_fg():
     field = RandomField([Factor.of_potentials((0, 1), [[1, 2, 3], [4, 5, 6]])])
     uai, fg = io.StringIO(), io.StringIO()
