@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from crfkit._params import check_flag, find_named
-from crfkit.data.graph_forms import as_graphs
+from crfkit.data.packed_graphs import as_graphs
 from crfkit.estimators import _graph_answers
 from crfkit.estimators._interface import OfProbabilities
 from crfkit.estimators.linear import LinearClassifier

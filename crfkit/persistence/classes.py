@@ -22,7 +22,6 @@ from crfkit.features import SequenceVectorizer, composition, symbols
 from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
 from crfkit.features.graphs import GraphVectorizer, SkipChainFeatures
 from crfkit.features.templates import tables, vocabulary
-from crfkit.graphs.auto import AutoSearch
 from crfkit.persistence.checks import check_packed, check_runs, check_steps, check_vectorizer
 from crfkit.persistence.registry import register, register_room
 from crfkit.structures import Tree
@@ -33,7 +32,7 @@ for _room in (
     crfkit.graphs.named, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree, AutoSearch):
+for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree):
     register(_cls)
 for _cls in (
     Pipeline,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit.data import PackedSequences
-from crfkit.data.graph_forms import as_graphs, of_nodes
+from crfkit.data.packed_graphs import as_graphs, of_nodes
 from crfkit.data.targets import Targets
 from crfkit.features import GraphVectorizer
 from crfkit.potentials.examples import Examples

@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit.data import FeatureGraph, Forest, graph_from_networkx, graph_from_node_types
-from crfkit.data.graph_forms import as_graph, as_graphs, of_nodes
+from crfkit.data.graph_forms import as_graph
+from crfkit.data.packed_graphs import as_graphs, of_nodes
 from crfkit.features import GraphVectorizer, SequenceVectorizer, SkipChainFeatures
 from crfkit.persistence import dumps, loads
 
