@@ -46,32 +46,34 @@ class Messages(NamedTuple):
 
 @part
 def _from_second(graph: FactorTables, messages: Messages, f: int) -> None:
-    """Tell the first variable of a factor of two what the table has for its states."""
-    a = graph.scope_ptr[f]
-    to, other = messages.sent_ptr[a], messages.sent_ptr[a + 1]
-    columns, place = messages.sent_ptr[a + 2] - other, graph.score_ptr[f]
+    """Tell the first variable of a factor of two what the table has for its states.
+
+    Where places are known not to be negative, the compiler makes vectors of such loops.
+    """
+    a, place = graph.scope_ptr[f], max(0, graph.score_ptr[f])
+    to, other = max(0, messages.sent_ptr[a]), max(0, messages.sent_ptr[a + 1])
+    columns = messages.sent_ptr[a + 2] - other
     for i in range(other - to):
         best = -math.inf
         for j in range(columns):
-            best = max(best, graph.scores[place + j] - messages.sent[other + j])
+            score = graph.scores[place + i * columns + j] - messages.sent[other + j]
+            best = max(best, score)
         messages.sent[to + i] = best
-        place += columns
 
 
 @part
 def _from_first(graph: FactorTables, messages: Messages, f: int) -> None:
     """Tell the second variable of a factor of two what the table has for its states."""
-    a = graph.scope_ptr[f]
-    other, to = messages.sent_ptr[a], messages.sent_ptr[a + 1]
-    columns, place = messages.sent_ptr[a + 2] - to, graph.score_ptr[f]
+    a, place = graph.scope_ptr[f], max(0, graph.score_ptr[f])
+    other, to = max(0, messages.sent_ptr[a]), max(0, messages.sent_ptr[a + 1])
+    columns = messages.sent_ptr[a + 2] - to
     for j in range(columns):
         messages.sent[to + j] = -math.inf
     for i in range(to - other):
         taken = messages.sent[other + i]
         for j in range(columns):
-            score = graph.scores[place + j] - taken
+            score = graph.scores[place + i * columns + j] - taken
             messages.sent[to + j] = max(messages.sent[to + j], score)
-        place += columns
 
 
 @part
