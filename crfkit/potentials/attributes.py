@@ -187,17 +187,19 @@ class AttributeWeights:
     def dense_table(self, weights: FloatArray) -> FloatArray:
         """Return the weights of dense features as a new table of shape (F, C)."""
         table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
-        table[self._dense_rows(), self.columns[self.first_dense :]] = weights
+        table.reshape(-1)[self._dense_cells] = weights
         return table
 
     def take_dense(self, table: FloatArray) -> FloatArray:
         """Return the weights of dense features from a table of shape (F, C)."""
-        return table[self._dense_rows(), self.columns[self.first_dense :]]
+        return table.reshape(-1)[self._dense_cells]
 
-    def _dense_rows(self) -> IntArray:
-        """Return the dense feature of each weight of one."""
+    @cached_property
+    def _dense_cells(self) -> IntArray:
+        """Where each weight of a dense feature stands in such a table."""
         counts = np.diff(self.ptr[self.n_sparse :])
-        return np.repeat(np.arange(len(counts)), counts)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return rows * self.n_columns + self.columns[self.first_dense :]
 
 
 class NewRows:

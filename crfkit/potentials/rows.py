@@ -354,13 +354,15 @@ class ActiveRows:
         """Add the gradient to the weights at `places`, given that to the scores of the run."""
         rows, cells, (part,), size = self._rows, self._own_cells, self.parts, len(self._numbers)
         residual, step = frozen(residuals[0]), part.data.value_array()[1]
-        table = np.zeros((size, residual.shape[1]))
-        gather_rows(
-            rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, size, residual, table
-        )
-        collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
-        own = out[self._first : self._last]
-        add_cells(exchanged(cells), 0, len(cells.first_cell), step, residual.reshape(-1), own)
+        if size:
+            table = np.zeros((size, residual.shape[1]))
+            gather_rows(
+                rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, size, residual, table
+            )
+            collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
+        if self._first < self._last:
+            own = out[self._first : self._last]
+            add_cells(exchanged(cells), 0, len(cells.first_cell), step, residual.reshape(-1), own)
         if part.data.dense is not None:
             dense = np.zeros((part.data.dense.shape[1], residual.shape[1]))
             scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])

@@ -185,15 +185,24 @@ class _Kept:
 
     def add(self, path: bytes, plane: tuple[IdArray, FloatArray], level: float) -> None:
         """Add the plane of a labeling; one that is of no use any more is forgotten."""
-        self._unused = np.where(self._shares > 0.0, 0, self._unused + 1)
+        self._unused += 1
+        self._unused[self._shares > 0.0] = 0
         self._unused[0] = 0
-        kept = np.flatnonzero(self._unused <= FORGET).tolist()
-        self._paths = [self._paths[c] for c in kept] + [path]
-        self._listed = [self._listed[c] for c in kept] + [plane]
-        self._unused = np.append(self._unused[kept], 0)
-        self._levels = np.append(self._levels[kept], level)
-        self._shares = np.append(self._shares[kept], 0.0)
+        if int(self._unused.max()) > FORGET:
+            self._take(np.flatnonzero(self._unused <= FORGET))
+        self._paths.append(path)
+        self._listed.append(plane)
+        self._unused = np.concatenate([self._unused, [0]])
+        self._levels = np.concatenate([self._levels, [level]])
+        self._shares = np.concatenate([self._shares, [0.0]])
         self._planes = None
+
+    def _take(self, kept: IntArray) -> None:
+        """Forget all others."""
+        self._paths = [self._paths[c] for c in kept.tolist()]
+        self._listed = [self._listed[c] for c in kept.tolist()]
+        self._unused, self._levels = self._unused[kept], self._levels[kept]
+        self._shares = self._shares[kept]
 
     def planes(self) -> Planes:
         """Return all as a kernel reads them; it writes the shares."""
