@@ -9,6 +9,8 @@ from crfkit.compiler.jit import part
 
 # A product of two numbers above this is no subnormal: what is possible does not become 0.
 LEAST = 1e-150
+# What the entries of a term do to those of a table.
+COPY, MULTIPLY, ADD = 0, 1, 2
 
 
 class JunctionTrees(NamedTuple):
@@ -61,27 +63,49 @@ def clear(array: FloatArray, begin: int, size: int, value: float) -> None:
 
 
 @part
-def copy_term(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
-) -> None:
-    """Write the entries of a term to a table."""
+def _put(table: FloatArray, i: int, x: float, how: int) -> None:
+    """Write, multiply or add a number to an entry of a table."""
+    if how == COPY:
+        table[i] = x
+    elif how == MULTIPLY:
+        table[i] *= x
+    else:
+        table[i] += x
+
+
+@part
+def _put_term(
+    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int,
+    scale: float, how: int,
+) -> None:  # fmt: skip
+    """Put the entries of a term, times a number, into a table; `how` is a constant."""
     run, step = trees.run[n], trees.step[n]
     first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
     for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
         base = start + trees.high[h]
         if run == 1:
             for j in range(first, last):
-                table[at + j - first] = other[base + trees.low[j]]
+                _put(table, at + j - first, other[base + trees.low[j]] * scale, how)
             at += last - first
             continue
         for j in range(first, last):
             place = base + trees.low[j]
             if step == 0:
-                clear(table, at, run, other[place])
+                number = other[place] * scale
+                for i in range(at, at + run):
+                    _put(table, i, number, how)
             else:
                 for i in range(run):
-                    table[at + i] = other[place + i]
+                    _put(table, at + i, other[place + i] * scale, how)
             at += run
+
+
+@part
+def copy_term(
+    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
+) -> None:
+    """Write the entries of a term to a table."""
+    _put_term(trees, n, table, at, other, start, 1.0, COPY)
 
 
 @part
@@ -90,25 +114,15 @@ def multiply(
     scale: float,
 ) -> None:  # fmt: skip
     """Multiply a term into a table, and all of it with a number."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                table[at + j - first] *= other[base + trees.low[j]] * scale
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                factor = other[place] * scale
-                for i in range(at, at + run):
-                    table[i] *= factor
-            else:
-                for i in range(run):
-                    table[at + i] *= other[place + i] * scale
-            at += run
+    _put_term(trees, n, table, at, other, start, scale, MULTIPLY)
+
+
+@part
+def add_term(
+    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
+) -> None:
+    """Add a term to a table: logarithms, and slopes of these."""
+    _put_term(trees, n, table, at, other, start, 1.0, ADD)
 
 
 @part
@@ -119,32 +133,6 @@ def checked_sum(table: FloatArray, begin: int, end: int) -> float:
         whole += table[i]
         small += (table[i] < LEAST) & (table[i] > 0.0)
     return whole if small == 0 else -1.0
-
-
-@part
-def add_term(
-    trees: JunctionTrees, n: int, table: FloatArray, at: int, other: FloatArray, start: int
-) -> None:
-    """Add a term to a table: logarithms, and slopes of these."""
-    run, step = trees.run[n], trees.step[n]
-    first, last = trees.low_ptr[n], trees.low_ptr[n + 1]
-    for h in range(trees.high_ptr[n], trees.high_ptr[n + 1]):
-        base = start + trees.high[h]
-        if run == 1:
-            for j in range(first, last):
-                table[at + j - first] += other[base + trees.low[j]]
-            at += last - first
-            continue
-        for j in range(first, last):
-            place = base + trees.low[j]
-            if step == 0:
-                number = other[place]
-                for i in range(at, at + run):
-                    table[i] += number
-            else:
-                for i in range(run):
-                    table[at + i] += other[place + i]
-            at += run
 
 
 @part
