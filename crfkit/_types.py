@@ -202,13 +202,16 @@ class Segment(NamedTuple):
 
 
 class BoundedLabels(NamedTuple):
-    """Labels of a sequence that keep the rules, and how good others may be."""
+    """Labels of a sequence that keep the rules, and how good others may be.
+
+    Of chains and their kin, `method` is "viterbi", "product" (of automata), "relaxation" or
+    "integer program"; of graphs, the search.
+    """
 
     labels: list[Any]  # as `predict` gives them
     score: float
     bound: float  # no labels that keep the rules have a larger score
-    # how they were found: "viterbi", "product" (of automata), "relaxation", "integer program"
-    method: str
+    method: str  # how they were found
     is_optimal: bool  # whether no others are better, but for rounding
 
 

@@ -179,7 +179,7 @@ class RandomField:
         return FieldMaximum(
             values=dict(zip(self.nodes, found.values.tolist(), strict=True)),
             score=float(found.score[0]),
-            bound_=float(found.bound[0]),
+            score_bound=float(found.bound[0]),
             exact_=bool(found.exact[0]),
             n_iter_=int(found.n_iter[0]),
         )

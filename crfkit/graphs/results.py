@@ -50,7 +50,7 @@ class FieldMaximum:
         The value of each variable.
     score : float
         The score of these values, -inf where none were found that are allowed.
-    bound_ : float
+    score_bound : float
         No values have a larger score; inf where nothing is known.
     exact_ : bool
         Whether that proves that no others are better, by more than 1e-9 of the score.
@@ -60,6 +60,6 @@ class FieldMaximum:
 
     values: dict[Hashable, int]
     score: float
-    bound_: float
+    score_bound: float
     exact_: bool
     n_iter_: int

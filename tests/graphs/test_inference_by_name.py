@@ -29,7 +29,7 @@ def test_answers_by_name_are_those_of_the_field():
             np.testing.assert_allclose(found.marginals[node], field.marginal(node), atol=1e-14)
         np.testing.assert_allclose(found.beliefs[1], field.marginal("c", "b"), atol=1e-14)
         assert best.values == field.argmax()
-        assert best.score == best.bound_ == pytest.approx(field.score(best.values))
+        assert best.score == best.score_bound == pytest.approx(field.score(best.values))
     values = field.sample(5000, random_state=0)
     shares = np.bincount(values[:, 1], minlength=3) / 5000
     np.testing.assert_allclose(shares, field.marginal("b"), atol=0.03)
