@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -11,7 +12,7 @@ from crfkit.data.packed_graphs import as_graphs
 from crfkit.estimators import _graph_answers
 from crfkit.estimators._interface import OfProbabilities
 from crfkit.estimators.linear import LinearClassifier
-from crfkit.graphs.named import MAXIMA, SUMS
+from crfkit.graphs.named import MAXIMA, MAXIMA_IN_FITS, SUMS
 from crfkit.graphs.structure import GraphStructure
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import LOSSES, Loss
@@ -78,7 +79,9 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
         for two labels that agree along edges; "expansion"; "mplp"; "milp"; an object; or "auto",
         which takes for each graph the first of exact search, a cut, and expansion moves and MPLP,
         that is cheap enough and fits (:class:`crfkit.graphs.auto.AutoSearch`), and warns where
-        labels are not proved to be the best ones. May be changed after fitting.
+        labels are not proved to be the best ones. May be changed after fitting. While fitting,
+        MPLP makes 40 passes at most where "mplp" or "auto" name it; of an object, as many as it
+        says.
     directed : bool, default=False
         Whether the source and the target of an edge are told apart; otherwise the weight of labels
         (i, j) is that of (j, i).
@@ -210,7 +213,7 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     def _problem(self) -> Problem:
         for name in ("directed", "associative"):
             check_flag(name, getattr(self, name))
-        loss, weights = chosen_loss(self), self.weight_space(TokenLabels())
+        loss, weights = chosen_loss(self), self._weights_with(MAXIMA_IN_FITS)(TokenLabels())
         if self._kind_of_loss.needs_log_z and not weights.structure.inference.has_log_z:
             raise ValueError(
                 f"inference={self.inference!r:.60} has no log Z, which loss={self.loss!r:.40} "
@@ -226,9 +229,13 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     @property
     def weight_space(self) -> Any:  # type: ignore[override]
         """What makes a model of weights: with the methods of inference of the parameters."""
+        return self._weights_with(MAXIMA)
+
+    def _weights_with(self, searches: Mapping[str, Any]) -> Any:
+        """Return the same with searches by name."""
         structure = GraphStructure(
             find_named("inference", self.inference, SUMS, "sums"),
-            find_named("search", self.search, MAXIMA, "maximum"),
+            find_named("search", self.search, searches, "maximum"),
             self.directed,
         )
         structure.gaps = [] if self.search == "auto" else None
