@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
-from crfkit.collective.links import Network, links_of
+from crfkit.collective.links import Network, adjacency_of
 from crfkit.data import LabelSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.validation import token_place
@@ -70,7 +70,7 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         check_training(data)
         coded = TokenLabels().read(by_sequence(y, data.offsets), data.offsets)
         codes = _single(coded.codes, coded.targets.single, coded.targets.known, data.offsets)
-        network = Network(data, links_of(data), codes, len(coded.classes))
+        network = Network(data, adjacency_of(data), codes, len(coded.classes))
         found = self._learn(network) | {
             "classes_": coded.classes,
             "vectorizer_": vectorizer,
@@ -163,7 +163,7 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             if found.allowed is not None:
                 counts = found.allowed.sum(axis=1)
             codes = _single(found.codes, counts == 1, counts < len(self.classes_), data.offsets)
-        return Network(data, links_of(data), codes, len(self.classes_))
+        return Network(data, adjacency_of(data), codes, len(self.classes_))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "classes_" in vars(self)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from crfkit._params import check_option, check_whole
 from crfkit.collective.base import learn_graphs
-from crfkit.collective.links import inverse, links_of
+from crfkit.collective.links import adjacency_of, inverse
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.features.composition import side_by_side
@@ -117,7 +117,7 @@ class NeighborFeatures(SequenceTransformer):
 
 def _made(packed: PackedSequences, hops: list[int], aggregate: str) -> PackedSequences:
     """Return the attributes of chosen hops side by side."""
-    step, blocks = _STEPS[aggregate](links_of(packed)), {0: _plain(packed)}
+    step, blocks = _STEPS[aggregate](adjacency_of(packed)), {0: _plain(packed)}
     sparse, dense = packed.sparse, packed.dense
     if aggregate == "count":
         sparse = None if sparse is None else (sparse != 0.0).astype(float)

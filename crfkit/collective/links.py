@@ -61,7 +61,7 @@ def inverse(sums: FloatArray) -> FloatArray:
     return np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0.0)
 
 
-def links_of(data: PackedSequences) -> sp.csr_array:
+def adjacency_of(data: PackedSequences) -> sp.csr_array:
     """Return how many edges join two nodes, (N, N), in either direction."""
     source, target = data.ends
     source, target = source[source >= 0], target[source >= 0]

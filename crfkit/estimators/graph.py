@@ -137,7 +137,9 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     What "log" minimizes is the negative log-likelihood with "exact"; an upper bound of it with
     "trw", which is convex (Wainwright, Jaakkola and Willsky 2005); a lower bound with "mean_field";
     an approximation that is no bound with "bp", but exact on forests. With labels that are known in
-    part, the loss is a difference of two values of log Z, and no bound but with "exact".
+    part, the loss is a difference of two values of log Z, and no bound but with "exact". "hinge"
+    with an exact search minimizes an upper bound of the cost of the labels that are predicted;
+    "pseudolikelihood" is a likelihood of its own, and no bound of the other.
 
     The gap of a fit with "hinge" by ``BlockFrankWolfe`` is that of the bounds that `search` knows:
     a certificate also where labels are not proved to be the worst ones; NaN where it knows none.

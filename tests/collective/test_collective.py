@@ -19,7 +19,7 @@ from crfkit.collective import (
     NeighborFeatures,
     NodeClassifier,
 )
-from crfkit.collective.links import colors, links_of
+from crfkit.collective.links import adjacency_of, colors
 from crfkit.collective.local import AGGREGATES
 from crfkit.collective.relational import Sweeps
 from crfkit.data import FeatureGraph
@@ -96,7 +96,7 @@ def test_labels_stand_at_a_fixed_point_of_the_classifier():
 
 
 def test_groups_of_nodes_have_no_edges_within_and_all_nodes():
-    links = links_of(GraphVectorizer().fit_transform(DATA.X[:1]))
+    links = adjacency_of(GraphVectorizer().fit_transform(DATA.X[:1]))
     groups = colors(links)
     assert sorted(np.concatenate(groups).tolist()) == list(range(300))
     assert all(links[group][:, group].nnz == 0 for group in groups)
