@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from crfkit._params import check_whole
 from crfkit.graphs.expansion import ExpansionMoves
 from crfkit.graphs.junction_tree import JunctionTree
 from crfkit.graphs.methods import BudgetError, Maximum, MaxMethod, each_alone
@@ -40,6 +41,7 @@ class AutoSearch(MaxMethod):
 
     def maximum(self, graph: FactorTables) -> Maximum:
         """Return values of a large score, for each graph by the method that fits it."""
+        check_whole("max_iter", self.max_iter, 1)
         count = len(graph.factor_ptr) - 1
         with suppress(BudgetError):
             return JunctionTree(self.budget).maximum(graph)

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from crfkit._params import check_whole
 from crfkit._types import IntArray
 from crfkit.graphs.methods import Maximum, MaxMethod, each_alone
 from crfkit.graphs.minimum_cut import MinimumCut, cut_arrays, factor_error, require_pairs
-from crfkit.graphs.tables import scores_of, single_scores
+from crfkit.graphs.tables import scores_of, single_scores, starts
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.cut import ALLOWED, expand_labels, find_odd_factor
 
@@ -64,7 +65,8 @@ class ExpansionMoves(MaxMethod):
             If a factor has more than two variables, or variables of different labels, or scores
             that are not like distances.
         """
-        larger = np.append(0, np.cumsum(graph.sizes > 2))[graph.variable_ptr]
+        check_whole("max_iter", self.max_iter, 1)
+        larger = starts(graph.sizes > 2)[graph.variable_ptr]
         if larger[-1] == 0:
             return MinimumCut().maximum(graph)
         if (larger[1:] == larger[:-1]).any():

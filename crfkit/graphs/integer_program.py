@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
+from crfkit._params import check_positive, check_whole
 from crfkit._types import FloatArray, IntArray
 from crfkit.graphs.methods import BudgetError, Maximum, MaxMethod
 from crfkit.graphs.mplp import MPLP, states_left
@@ -63,6 +64,9 @@ class IntegerProgram(MaxMethod):
         BudgetError
             If the program of a graph has more than `max_size` indicators.
         """
+        check_whole("max_size", self.max_size)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
         found = MPLP(PASSES).maximum(graph)
         if found.exact.all():
             return found

@@ -98,7 +98,7 @@ class SumMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     def sample(self, graph: FactorTables, uniforms: FloatArray) -> IntArray:
         """Return values that numbers from 0 to 1 choose, one for each variable, (n, V) both."""
-        raise NotImplementedError(f"{self!r} draws no samples")
+        raise NotImplementedError(f'{self!r} draws no samples: take "exact" or "gibbs".')
 
     def entropy(self, graph: FactorTables) -> FloatArray:
         """Return the entropy of each graph in nats, (S,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crfkit._params import check_number, check_whole
 from crfkit._types import BoolArray, ByteArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.graphs.methods import Maximum, MaxMethod
@@ -60,8 +61,10 @@ class MPLP(MaxMethod):
 
     def maximum(self, graph: FactorTables) -> Maximum:
         """Return values of a large score, and the bound."""
+        check_whole("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol)
         found, messages = _labelings(graph), _messages(graph)
-        maximize_graphs(graph, self.max_iter, self.tol, True, messages, found)
+        maximize_graphs(graph, self.max_iter, float(self.tol), True, messages, found)
         return Maximum(found.values, found.score, found.bound, found.n_iter)
 
 

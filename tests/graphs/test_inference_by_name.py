@@ -67,5 +67,7 @@ def test_what_is_no_method_and_what_is_too_large_are_errors():
         ring(4).infer("loopy")
     with pytest.raises(TypeError, match="an object with the method 'maximum'"):
         ring(4).map(BeliefPropagation())
+    with pytest.raises(NotImplementedError, match="draws no samples: take .exact. or .gibbs."):
+        ring(4).sample(method="bp")
     with pytest.raises(BudgetError, match=r"2\^3.0 entries, and the budget is 2\^2.0"):
         ring(4).sample(method=JunctionTree(budget=4))

@@ -206,6 +206,23 @@ def test_segmentations_of_images_are_certified(data_home):
             assert found.score[0] == pytest.approx(float(optimum), abs=2e-6)
 
 
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (MPLP(max_iter=0), "max_iter=0 must be at least 1"),
+        (MPLP(tol=-1.0), "tol=-1.0 must be finite and at least 0"),
+        (AutoSearch(budget=2, max_iter=0), "max_iter=0 must be at least 1"),
+        (ExpansionMoves(max_iter=0), "max_iter=0 must be at least 1"),
+        (IntegerProgram(time_limit=0), "time_limit=0 must be above 0"),
+        (IntegerProgram(max_size=-1), "max_size=-1 must be at least 0"),
+    ],
+    ids=repr,
+)
+def test_options_are_checked(method, message):
+    with pytest.raises(ValueError, match=message):
+        method.maximum(factor_tables([2, 2], [[0, 1]], [np.eye(2)]))
+
+
 def test_what_a_cut_does_not_take_is_named():
     unlike = factor_tables([2, 2], [[0], [1, 0]], [np.zeros(2), [[0.0, 1.0], [1.0, 0.0]]])
     with pytest.raises(ValueError, match=r"graph 1: factor 1, of the variables 1, 0, is not assoc"):
