@@ -87,3 +87,16 @@ def data_home():
     if not home.is_dir():
         pytest.skip(f"no real data: {home} does not exist (set CRFKIT_DATA to their folder)")
     return home
+
+
+@pytest.fixture(scope="session")
+def data_folder(data_home):
+    """What returns a folder of real data; tests skip where it is missing."""
+
+    def find(name):
+        folder = data_home / name
+        if not folder.is_dir():
+            pytest.skip(f"no {name} in {data_home}")
+        return folder
+
+    return find

@@ -224,6 +224,11 @@ def graph_from_node_types(
     FeatureGraph
         The nodes of the first type come first. Features of other types are other columns.
 
+    Raises
+    ------
+    ValueError
+        If there are not M * M arrays of edges, or an edge leads to a node that its type has not.
+
     Examples
     --------
     >>> import numpy as np

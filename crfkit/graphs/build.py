@@ -45,6 +45,11 @@ def grid(height: int, width: int, neighbors: int = 4) -> Grid:
         The direction of each edge, one column for each: attributes of edges, with which a model
         has other weights for each direction.
 
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no whole number from 1 on, or the neighbors are not 4 or 8.
+
     Examples
     --------
     >>> from crfkit.graphs import grid
@@ -164,6 +169,11 @@ def multilabel_graphs(
     PackedSequences
         n graphs of V nodes with ``(D + 1) V`` attributes, for :class:`crfkit.GraphCRF`.
 
+    Raises
+    ------
+    ValueError
+        If X is no table, there are no labels, or an edge has a label that there is not.
+
     Examples
     --------
     >>> from crfkit.graphs import multilabel_graphs
@@ -207,7 +217,7 @@ def multilabel_graphs(
 def multilabel_labels(Y: Any) -> LabelSequences:
     """Return indicators of labels, shape (n, V), as labels 0 and 1 of the nodes of n graphs.
 
-    :func:`multilabel_indicators` is the way back.
+    :func:`multilabel_indicators` is the way back. ValueError if Y is no table of 0 and 1.
 
     Examples
     --------

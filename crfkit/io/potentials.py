@@ -25,7 +25,7 @@ LARGEST_SCORE = 1e15
 class GraphFormatError(ColumnFormatError):
     """A file of a factor graph, or a random field to be written to one, breaks the format.
 
-    The message names file and line, or the factor, and what is wrong.
+    The message names file and line, or the score, and what is wrong.
     """
 
 

@@ -143,6 +143,11 @@ def write_uai(field: RandomField, target: Target) -> None:
         The field.
     target : path, or text or binary file
         A path with the suffix ``.gz``, ``.xz`` or ``.bz2`` is packed.
+
+    Raises
+    ------
+    GraphFormatError
+        If a score is beyond 1e15, for which no potential can be written; the message names it.
     """
     write_blocks(target, _text(field))
 

@@ -192,11 +192,9 @@ def test_expansion_of_nodes_that_may_not_have_all_labels():
     np.testing.assert_allclose(score, best)
 
 
-def test_segmentations_of_images_are_certified(data_home):
+def test_segmentations_of_images_are_certified(data_folder):
     """The optima were computed otherwise; isolated nodes are set."""
-    folder = data_home / "uai" / "associative"
-    if not folder.is_dir():
-        pytest.skip(f"no models of the UAI competition in {data_home}")
+    folder = data_folder("uai/associative")
     for line in (folder / "optima.tsv").read_text().splitlines()[1:]:
         name, labels, optimum = line.split("\t")
         graph = read_uai(folder / f"{name}.xz", folder / f"{name}.evid").tables

@@ -13,8 +13,8 @@ from crfkit.io import read_fg, read_uai
 
 
 @pytest.mark.parametrize("name", ["small", "loop", "clique", "chain", "tree"])
-def test_beliefs_and_decodings_are_the_published_ones(data_home, name):
-    known = np.load(data_home / "graphs_small" / f"{name}.npz")
+def test_beliefs_and_decodings_are_the_published_ones(data_folder, name):
+    known = np.load(data_folder("graphs_small") / f"{name}.npz")
     with np.errstate(divide="ignore"):
         nodes, pairs = np.log(known["node_pot"]), np.log(known["edge_pot"])
     singles = (([v], row) for v, row in enumerate(nodes))
@@ -27,8 +27,8 @@ def test_beliefs_and_decodings_are_the_published_ones(data_home, name):
     assert list(field.map().values.values()) == known["decode"].tolist()
 
 
-def test_a_grid_of_libdai_has_its_published_marginals(data_home):
-    folder = data_home / "graphs_small"
+def test_a_grid_of_libdai_has_its_published_marginals(data_folder):
+    folder = data_folder("graphs_small")
     found = read_fg(folder / "testfast.fg").infer()
     known = np.loadtxt(folder / "testfast_marginals.tsv", skiprows=1)
     of_variables = [found.marginals[int(v)] for v in known[:, 0]]
@@ -70,8 +70,8 @@ def least_loss(rain, node, pair, groups):
     return minimize(loss, np.zeros(node + pair), jac=True, tol=1e-12)
 
 
-def test_the_rain_model_has_its_published_likelihoods(data_home):
-    known = np.load(data_home / "graphs_small" / "rain.npz")
+def test_the_rain_model_has_its_published_likelihoods(data_folder):
+    known = np.load(data_folder("graphs_small") / "rain.npz")
     rain, months = known["rain"].astype(np.int64), known["months"] - 1
     whole = np.zeros(len(rain), np.int64)
     apart, tied = least_loss(rain, 1, 0, whole), least_loss(rain, 1, 1, whole)
@@ -83,9 +83,9 @@ def test_the_rain_model_has_its_published_likelihoods(data_home):
     assert by_month.fun == pytest.approx(17165.839, abs=6e-4)
 
 
-def test_models_of_the_uai_competition_have_their_published_answers(data_home):
+def test_models_of_the_uai_competition_have_their_published_answers(data_folder):
     """One with factors of three variables, one with evidence and hard zeros, one with 2 labels."""
-    folder = data_home / "uai"
+    folder = data_folder("uai")
     for name in ("Segmentation_11", "Promedus_33", "Promedus_29"):
         evidence = folder / f"{name}.uai.evid"
         found = read_uai(folder / f"{name}.uai.xz", evidence).infer()

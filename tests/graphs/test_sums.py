@@ -275,10 +275,8 @@ def test_options_are_checked():
 @pytest.mark.parametrize(
     ("method", "name"), [(BeliefPropagation(), "BP_SEQMAX"), (MeanField(), "MF")]
 )
-def test_errors_are_those_of_libdai(method, name, data_home):
-    folder = data_home / "graphs_small"
-    if not folder.is_dir():
-        pytest.skip(f"no small graphs in {data_home}")
+def test_errors_are_those_of_libdai(method, name, data_folder):
+    folder = data_folder("graphs_small")
     field = read_fg(folder / "testfast.fg")
     graph = factor_tables(field.sizes, *zip(*field.factors, strict=True))
     rows = (folder / "testfast_errors.tsv").read_text().splitlines()[1:]

@@ -74,9 +74,9 @@ def test_a_forest_without_labelings_names_the_token():
         assert caught.value.sequence == 7
 
 
-def test_known_answers(data_home):
+def test_known_answers(data_folder):
     """A tree of 100 tokens and 4 labels whose edges have tables of their own."""
-    known = np.load(data_home / "graphs_small" / "tree.npz")
+    known = np.load(data_folder("graphs_small") / "tree.npz")
     edges, n = known["edges"], len(known["node_pot"])
     pair, index, parent = np.log(known["edge_pot"]), np.zeros(n, np.uint32), np.full(n, -1)
     todo, seen = [0], {0}
