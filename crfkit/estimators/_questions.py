@@ -91,6 +91,11 @@ def sequence_log_proba(self: Any, X: Any, y: Any, *, constraints: Any = None) ->
     share = SHARE if labels.of_segments else None
     answers = self._ask(data, ask, share=share, constraints=constraints)
     log_proba = np.concatenate([np.zeros(0), *answers])
+    if np.isnan(log_proba).any():
+        raise ValueError(
+            "the method of inference has no log Z, which probabilities of labelings need: use "
+            "inference='exact', or another one."
+        )
     log_proba[cannot] = -np.inf
     return log_proba
 

@@ -185,7 +185,8 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     predict_proba = OfProbabilities(_graph_answers.predict_proba)
     infer = OfProbabilities(_graph_answers.infer)
     predict_with_bounds = _graph_answers.predict_with_bounds
-    predict_spans = predict_span_proba = likely_spans = confidence = _graph_answers.OfSpans()
+    predict_spans, predict_span_proba = _graph_answers.OfSpans(), _graph_answers.OfSpans()
+    likely_spans, confidence = _graph_answers.OfSpans(), _graph_answers.OfSpans()
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

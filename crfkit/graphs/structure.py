@@ -151,7 +151,7 @@ class GraphStructure(Structure[GraphPotentials]):
         self, potentials: GraphPotentials, tangent: GraphPotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the potentials."""
-        self._check(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
+        self._check(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto'), or ")
         tables = self._tables(potentials)
         along = tables.filled(*tangent.arrays())
         found = _asked(potentials, self.inference.derivative, tables.graph, along)
@@ -159,12 +159,12 @@ class GraphStructure(Structure[GraphPotentials]):
 
     def posterior(self, potentials: GraphPotentials) -> Posterior:
         """Return the distribution of the label of each node."""
-        self._check(Capability.POSTERIOR, "loss='log'")
+        self._check(Capability.POSTERIOR, "loss='log', or ")
         return GraphPosterior(self, potentials)
 
     def sample(self, potentials: GraphPotentials, uniforms: FloatArray) -> CodeArray:
         """Return labelings drawn by the method, shape (n, N)."""
-        self._check(Capability.SAMPLE, "inference='exact'")
+        self._check(Capability.SAMPLE, "inference='gibbs', or ")
         tables, numbers = self._tables(potentials), as_uniforms(potentials, uniforms)
         drawn = _asked(potentials, self.inference.sample, tables.graph, numbers)
         labels = tables.labels(drawn)
@@ -175,12 +175,12 @@ class GraphStructure(Structure[GraphPotentials]):
 
     def entropy(self, potentials: GraphPotentials) -> FloatArray:
         """Return the entropy of the labelings of each graph, shape (S,)."""
-        self._check(Capability.ENTROPY, "inference='exact'")
+        self._check(Capability.ENTROPY)
         return self.inference.entropy(self._sums(potentials)[0].graph)
 
     def k_best(self, potentials: GraphPotentials, k: int) -> RankedCodes:
         """Return the k best labelings of each graph, and their scores."""
-        self._check(Capability.K_BEST, "search='exact'")
+        self._check(Capability.K_BEST, "search='exact', or ")
         tables, most = (
             self._tables(potentials),
             int(labelings_at_most(potentials, k).max(initial=1)),
@@ -193,12 +193,12 @@ class GraphStructure(Structure[GraphPotentials]):
         listed = np.arange(found.scores.shape[1]) < found.counts[:, None]
         return RankedCodes(np.concatenate(codes), found.scores[listed], found.counts)
 
-    def _check(self, capability: Capability, instead: str) -> None:
+    def _check(self, capability: Capability, instead: str = "") -> None:
         """Raise MissingCapabilityError if no method answers a question."""
         if capability not in self.capabilities:
             raise MissingCapabilityError(
                 f"the structure {type(self).__name__} has no {capability.value} with "
-                f"{self.inference!r}. Use {instead}, or inference='exact'."
+                f"{self.inference!r}. Use {instead}inference='exact'."
             )
 
     def infer(self, potentials: GraphPotentials) -> GraphSums:

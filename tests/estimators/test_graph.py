@@ -326,3 +326,13 @@ def test_labels_that_are_not_proved_to_be_the_best_bring_a_warning():
     assert abs(labels.count("a") - labels.count("b")) == 1
     (found,) = model.set_params(search="mplp").predict_with_bounds([ring])
     assert not found.is_optimal and found.bound > found.score and found.method == "mplp"
+
+
+def test_questions_without_an_answer_are_refused_by_their_names():
+    model = GraphCRF(max_iter=2).fit(X, Y)
+    for name in ("predict_spans", "predict_span_proba", "likely_spans", "confidence"):
+        with pytest.raises(AttributeError, match=f"no spans, and no {name}"):
+            getattr(model, name)
+    model.set_params(inference="gibbs")
+    with pytest.raises(ValueError, match="no log Z, which probabilities of labelings need"):
+        model.sequence_log_proba(X, Y)
