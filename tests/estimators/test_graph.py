@@ -329,7 +329,7 @@ def test_labels_that_are_not_proved_to_be_the_best_bring_a_warning():
 
 
 def test_questions_without_an_answer_are_refused_by_their_names():
-    model = GraphCRF(max_iter=2).fit(X, Y)
+    model = GraphCRF(c2=1.0).fit(X, Y)
     for name in ("predict_spans", "predict_span_proba", "likely_spans", "confidence"):
         with pytest.raises(AttributeError, match=f"no spans, and no {name}"):
             getattr(model, name)
