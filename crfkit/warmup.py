@@ -325,6 +325,8 @@ def _graphs() -> None:
         exact.sample(scores, np.zeros((1, 4)))
         exact.entropy(scores)
         exact.k_best(scores, 2)
+        exact.add_counts(scores, labels, weight, out)
+        exact.score(scores, labels)
         exact.conditional_scores(scores, labels)
         exact.add_conditional_counts(scores, labels, np.zeros(unary.shape), out)
         for sums in SUMS.values():

@@ -144,7 +144,7 @@ def test_some_families_are_compiled_alone():
 def test_an_unknown_family_is_refused_with_the_names_that_there_are(capsys):
     names = (
         "there are chain, solvers, online, margin, losses, segments, templates, trees, "
-        "second_order, local, hidden_markov."
+        "graphs, second_order, local, hidden_markov."
     )
     with pytest.raises(ValueError, match=f"no kernels are called chains, dance; {names}"):
         warmup.warm_up(["dance", "chain", "chains"])
