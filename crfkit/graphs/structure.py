@@ -89,6 +89,7 @@ class GraphStructure(Structure[GraphPotentials]):
     """
 
     potentials = GraphPotentials
+    remedy = " with this method of inference: use inference='exact'"
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ class Objective:
         if missing:
             raise MissingCapabilityError(
                 f"loss {type(loss).__name__} needs a structure with {missing[0].value}, which "
-                f"{type(structure).__name__} does not have."
+                f"{type(structure).__name__} does not have{structure.remedy}."
             )
         self.model, self.structure = model, with_threads(structure, threads)
         self.loss, self.penalty = loss, penalty

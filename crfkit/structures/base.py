@@ -148,6 +148,8 @@ class Structure(ABC, Generic[P]):
     is_convex : bool
         Whether log Z is a convex function of the potentials, with the expected counts as its
         gradient. The true one is; what a method of inference takes for it need not be.
+    remedy : str
+        What would give it more capabilities, for messages.
     uses_threads : bool
         Whether it has work for several threads; see :func:`crfkit._parallel.with_threads`.
     offset : Offset or None
@@ -162,6 +164,7 @@ class Structure(ABC, Generic[P]):
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     is_chain: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True
+    remedy: ClassVar[str] = ""
     uses_threads: ClassVar[bool] = False
     potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None

@@ -26,6 +26,7 @@ from crfkit.graphs.methods import BudgetError
 from crfkit.persistence import dumps, loads
 from crfkit.solvers import OEG, SAG
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
+from crfkit.structures import MissingCapabilityError
 from crfkit.testing import parametrize_with_checks
 
 
@@ -336,3 +337,5 @@ def test_questions_without_an_answer_are_refused_by_their_names():
     model.set_params(inference="gibbs")
     with pytest.raises(ValueError, match="no log Z, which probabilities of labelings need"):
         model.sequence_log_proba(X, Y)
+    with pytest.raises(MissingCapabilityError, match="this method of inference: use .*exact"):
+        GraphCRF(loss="pointwise", inference="bp").fit(X, Y)
