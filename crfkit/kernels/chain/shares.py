@@ -8,9 +8,26 @@ a score.
 from __future__ import annotations
 
 from crfkit._types import FloatArray, IntArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.arrays import TransitionRows
 from crfkit.kernels.sparse_chain import SparsePattern
+
+
+@part
+def _pair_score(
+    rows: TransitionRows, e: int, stride: int, shares: FloatArray, pair: FloatArray
+) -> float:
+    """Return ``q_source(e)' pair_e q_target(e)``; 0 where no token is before."""
+    total, before, t, m = 0.0, rows.source[e], rows.target[e], rows.table[e * stride]
+    if before >= 0:
+        for j in range(shares.shape[1]):
+            share = shares[before, j]
+            if share != 0.0:
+                row = 0.0
+                for k in range(shares.shape[1]):
+                    row += shares[t, k] * pair[m, j, k]
+                total += share * row
+    return total
 
 
 @kernel
@@ -25,20 +42,16 @@ def score_shares(
     """``out = sum_t <q_t, unary_t> + sum_e q_source(e)' pair_e q_target(e)`` of each sequence."""
     size, stride = shares.shape[1], 0 if rows.table.shape[0] == 1 else 1
     for s in range(out.shape[0]):
-        total = 0.0
+        total, e, stop = 0.0, rows.offsets[s], rows.offsets[s + 1]
         for t in range(offsets[s], offsets[s + 1]):
             for k in range(size):
                 total += shares[t, k] * unary[t, k]
-        for e in range(rows.offsets[s], rows.offsets[s + 1]):
-            before, t, m = rows.source[e], rows.target[e], rows.table[e * stride]
-            if before >= 0:
-                for j in range(size):
-                    share = shares[before, j]
-                    if share != 0.0:
-                        row = 0.0
-                        for k in range(size):
-                            row += shares[t, k] * pair[m, j, k]
-                        total += share * row
+            while e < stop and rows.target[e] <= t:  # of chains in the order of `chain_score`
+                total += _pair_score(rows, e, stride, shares, pair)
+                e += 1
+        while e < stop:
+            total += _pair_score(rows, e, stride, shares, pair)
+            e += 1
         out[s] = total
 
 
