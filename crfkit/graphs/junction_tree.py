@@ -8,9 +8,18 @@ import numpy as np
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.graphs.methods import EXACT, BestValues, Maximum, MaxMethod, Slopes, SumMethod, Sums
+from crfkit.graphs.methods import (
+    EXACT,
+    BestValues,
+    GraphError,
+    Maximum,
+    MaxMethod,
+    Slopes,
+    SumMethod,
+    Sums,
+)
 from crfkit.graphs.plan import Plans, plans_of
-from crfkit.graphs.tables import scores_of
+from crfkit.graphs.tables import scores_of, tables_of
 from crfkit.kernels.graph.arrays import FactorTables
 from crfkit.kernels.graph.junction import junction_max, junction_sums
 from crfkit.kernels.graph.junction_lists import JunctionLists, junction_lists
@@ -83,6 +92,7 @@ class JunctionTree(SumMethod, MaxMethod):
         log_z, marginals = np.empty(count), np.zeros(graph.state_ptr[-1])
         beliefs = np.zeros(len(graph.scores))
         junction_sums(plans.trees, plans.which, graph, plans.workspace(), log_z, marginals, beliefs)
+        _check_range(graph, log_z)
         every = np.ones(count, bool)
         return Sums(log_z, marginals, beliefs, every, every.copy(), np.zeros(count, np.int64))
 
@@ -91,6 +101,7 @@ class JunctionTree(SumMethod, MaxMethod):
         plans, count = self.plans(graph, FOR_MAXIMA), len(graph.factor_ptr) - 1
         score, values = np.empty(count), np.zeros((1, len(graph.sizes)), np.int64)
         junction_max(plans.trees, plans.which, graph, plans.workspace(), score, values)
+        _check_range(graph, score)
         found = np.where(score > -np.inf, scores_of(graph, values[0]), -np.inf)
         return Maximum(values[0], found, found.copy(), np.zeros(count, np.int64))
 
@@ -170,3 +181,18 @@ class JunctionTree(SumMethod, MaxMethod):
         scores = np.array([scores_of(graph, row) for row in values]).reshape(k, count)
         scores[np.arange(k)[:, None] >= counts] = -np.inf
         return BestValues(values, scores.T, counts)
+
+
+def _check_range(graph: FactorTables, found: FloatArray) -> None:
+    """Raise GraphError where an answer is not finite because scores add up to no number, (S,)."""
+    for s in np.flatnonzero(~np.isfinite(found)).tolist():
+        _, _, tables = tables_of(graph, s)
+        largest = [abs(table[table > -np.inf]).max(initial=0.0) for table in tables]
+        with np.errstate(over="ignore"):
+            total = np.sum(largest)
+        if total == np.inf:
+            raise GraphError(
+                s,
+                f"its scores, up to {max(largest):g}, add up to more than numbers hold "
+                f"({np.finfo(float).max:g}): make them smaller, or -inf what is forbidden.",
+            )

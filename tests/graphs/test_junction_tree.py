@@ -216,3 +216,12 @@ def test_wrong_questions_are_refused():
             ask()
     empty = side_by_side([])
     assert method.sums(empty).log_partition.shape == method.maximum(empty).score.shape == (0,)
+
+
+@pytest.mark.parametrize("score", [1.5e308, -1.5e308])
+def test_scores_whose_sum_is_no_number_are_an_error(score):
+    table = np.full((2, 2), score)
+    graph = factor_tables([2, 2, 2], [[0, 1], [1, 2], [0, 2]], [table] * 3)
+    for ask in (JunctionTree().sums, JunctionTree().maximum):
+        with pytest.raises(ValueError, match="graph 0: its scores, up to 1.5e.308, add up to more"):
+            ask(graph)
