@@ -16,12 +16,10 @@ from crfkit.data import LabelSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.validation import token_place
 from crfkit.estimators._interface import restore, score, sequence_tags
-from crfkit.features import GraphVectorizer
 from crfkit.labels.base import TokenLabels
 from crfkit.persistence import SaveMixin
 from crfkit.training.data import (
     Attributes,
-    Packed,
     Schema,
     check_training,
     fitted_attributes,
@@ -29,12 +27,7 @@ from crfkit.training.data import (
     pack_new,
     pack_training,
 )
-
-
-def learn_graphs(graphs: Any) -> Packed:
-    """Return graphs packed, and what packs others like them."""
-    vectorizer = GraphVectorizer()
-    return vectorizer.fit_transform(graphs), vectorizer
+from crfkit.training.graphs import pack_graphs
 
 
 class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
@@ -66,7 +59,7 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             node a position) and why.
         """
         self._check_parameters()
-        data, vectorizer = pack_training(X, learn=learn_graphs)
+        data, vectorizer = pack_training(X, learn=pack_graphs)
         check_training(data)
         coded = TokenLabels().read(by_sequence(y, data.offsets), data.offsets)
         codes = _single(coded.codes, coded.targets.single, coded.targets.known, data.offsets)

@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from crfkit._params import check_option, check_whole
-from crfkit.collective.base import learn_graphs
 from crfkit.collective.links import adjacency_of, inverse
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.features.composition import side_by_side
 from crfkit.features.vectorizer import SequenceTransformer
 from crfkit.persistence import check_steps, register
+from crfkit.training.graphs import pack_graphs
 
 
 def _mean(links: sp.csr_array) -> sp.csr_array:
@@ -102,7 +102,7 @@ class NeighborFeatures(SequenceTransformer):
         if self.transformer is not None:
             transformer = clone(self.transformer)
             return transformer.fit_transform(X, y), transformer
-        return (X, None) if isinstance(X, PackedSequences) else learn_graphs(X)
+        return (X, None) if isinstance(X, PackedSequences) else pack_graphs(X)
 
     def _transform(self, X: Any) -> PackedSequences:
         packed = X if isinstance(X, PackedSequences) else self.transformer_.transform(X)
