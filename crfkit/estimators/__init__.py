@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from crfkit._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from crfkit._types import BoundedLabels as BoundedLabels
+    from crfkit.estimators._graph_answers import GraphAnswer as GraphAnswer
+    from crfkit.estimators._graph_answers import GraphProbabilities as GraphProbabilities
     from crfkit.estimators.crf import CRFClassifier as CRFClassifier
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators.graph import GraphCRF as GraphCRF
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "_bounds": "BoundedLabels",
+        "_graph_answers": "GraphAnswer GraphProbabilities",
         "crf": "CRFClassifier EarlyStopping",
         "cv": "CRFClassifierCV",
         "graph": "GraphCRF",
