@@ -12,7 +12,7 @@ from crfkit.features.attributes import ZeroValues
 from crfkit.features.vectorizer import SequenceVectorizer, learn_with_zeros
 from crfkit.labels.base import TokenLabels
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.choice import transition_columns
+from crfkit.potentials.choice import Choice, transition_columns
 from crfkit.potentials.linear import LinearChainModel, TokenWeights, chain_model
 from crfkit.training.data import TrainingData
 
@@ -37,8 +37,40 @@ class CRFsuiteWeights:
     def choose(self, features: Any, training: TrainingData) -> LinearChainModel:
         """Return the model with the weights that are to be fitted."""
         least, size = float(self.values["feature.minfreq"]), len(training.classes)
+        every = bool(self.values["feature.possible_states"]) and least <= 0
+        is_plain = training.data.values is None and training.data.dense is None
+        if is_plain:
+            state = self._plain_pairs(training, least, every)
+        else:
+            state = self._valued_pairs(training, least, every)
+        pairs = transition_columns(training.codes, training.data.offsets, size)
+        steps = np.bincount(pairs[pairs >= 0], minlength=size**2).reshape(size, size)
+        seen = (steps > 0) | bool(self.values["feature.possible_transitions"])
+        return chain_model(state, *np.nonzero((steps >= least) & seen))
+
+    def _plain_pairs(self, training: TrainingData, least: float, every: bool) -> AttributeWeights:
+        """Return the pairs with a weight where all values are 1, or 0."""
+        data, size = training.data, len(training.classes)
+        choice = Choice(data, training.codes, size, min_freq=least)
+        pairs = choice.pairs(data, training.codes, size, everything=every)
+        if every or least > 0 or self.zeros is None or not len(self.zeros.columns):
+            return pairs
+        of_zeros = np.zeros(data.n_features, bool)
+        of_zeros[self.zeros.columns] = True
+        places, attributes = np.cumsum(of_zeros) - 1, np.flatnonzero(of_zeros)
+        seen = np.zeros((len(attributes), size), bool)
+        seen[places[self.zeros.columns], training.codes[self.zeros.tokens]] = True
+        rows, labels = np.nonzero(seen)
+        counted = np.repeat(np.arange(data.n_features), np.diff(pairs.ptr)) * size + pairs.columns
+        cells = np.union1d(counted, attributes[rows] * size + labels)
+        ptr = np.searchsorted(cells, np.arange(data.n_features + 1) * size)
+        columns = (cells % size).astype(np.int32)
+        return AttributeWeights(ptr, columns, n_columns=size, n_sparse=data.n_sparse)
+
+    def _valued_pairs(self, training: TrainingData, least: float, every: bool) -> AttributeWeights:
+        """Return the pairs with a weight, by the sums of the values."""
         counts = self._state_counts(training)
-        if self.values["feature.possible_states"] and least <= 0:
+        if every:
             kept = np.nonzero(counts.toarray() >= least)
             ptr = np.append(0, np.cumsum(np.bincount(kept[0], minlength=counts.shape[0])))
             columns = kept[1].astype(np.int32)
@@ -46,11 +78,8 @@ class CRFsuiteWeights:
             enough = counts.data >= least
             ptr = np.append(0, np.cumsum(enough))[counts.indptr]
             columns = counts.indices[enough]
-        state = AttributeWeights(ptr, columns, n_columns=size, n_sparse=training.data.n_sparse)
-        pairs = transition_columns(training.codes, training.data.offsets, size)
-        steps = np.bincount(pairs[pairs >= 0], minlength=size**2).reshape(size, size)
-        seen = (steps > 0) | bool(self.values["feature.possible_transitions"])
-        return chain_model(state, *np.nonzero((steps >= least) & seen))
+        size = len(training.classes)
+        return AttributeWeights(ptr, columns, n_columns=size, n_sparse=training.data.n_sparse)
 
     def _state_counts(self, training: TrainingData) -> sp.csr_array:
         """Return the sums of the values of the pairs that occur, also where they are 0, (D, K)."""
