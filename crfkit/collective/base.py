@@ -39,7 +39,8 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     classes_: ObjectArray
     scheme_: str = ""
     save = SaveMixin.save
-    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
+    score = score
+    _fitted_labels, __setstate__ = fitted_labels, restore
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from graphs, and return the estimator.

@@ -76,7 +76,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     _asked_by: ClassVar[tuple[str, ...]] = ()  # parameters that a fitted model is made by
 
     save = SaveMixin.save
-    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
+    score = score
+    _fitted_labels, __setstate__ = fitted_labels, restore
     _ask, _held = ask, held
     predict_n_best = predict_n_best
     predict_with_bounds = predict_with_bounds

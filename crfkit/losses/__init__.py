@@ -7,6 +7,7 @@ from crfkit.losses.marginal import LabelwiseLoss, MarginalLoss, PointwiseLoss, R
 from crfkit.losses.pseudolikelihood import PseudolikelihoodLoss
 from crfkit.losses.softmax_margin import AnnealedHingeLoss, SoftenedHingeLoss, SoftmaxMarginLoss
 
+# Losses by the names that `loss=` takes.
 LOSSES: dict[str, type[Loss]] = {
     "log": LogLoss,
     "softmax_margin": SoftmaxMarginLoss,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crfkit.solvers.stochastic.sag import SAG as SAG
     from crfkit.solvers.stochastic.sgd import SGD as SGD
 
+# Solvers by the names that `solver=` takes.
 SOLVERS: MutableMapping[str, type[Solver]] = LazyClasses(
     {
         "auto": "AutoSolver",

@@ -149,7 +149,8 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None = None
 
     save = SaveMixin.save
-    score, _fitted_labels, __setstate__ = score, fitted_labels, restore
+    score = score
+    _fitted_labels, __setstate__ = fitted_labels, restore
 
     def __sklearn_tags__(self) -> Tags:
         return sequence_tags(super().__sklearn_tags__())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crfkit.generative.emissions.symbols import SymbolTables as SymbolTables
     from crfkit.generative.emissions.words import Words as Words
 
-#: Emissions by name.
+# Emissions by name.
 EMISSIONS = LazyClasses(
     {
         "bernoulli": "Bernoulli",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe as KernelFrankWolfe
     from crfkit.solvers.margin.subgradient import Subgradient as Subgradient
 
+# Solvers of max-margin problems by the names that `solver=` takes.
 MARGIN_SOLVERS: MutableMapping[str, type[Solver]] = LazyClasses(
     {
         "bcfw": "BlockFrankWolfe",

@@ -1,0 +1,125 @@
+"""What the build adds to the pages in docs: the reference, the gallery, pictures, formulas."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import api  # noqa: E402
+import gallery  # noqa: E402
+from formulas import with_formulas  # noqa: E402
+from roles import markdown  # noqa: E402
+
+DOCS = Path(__file__).resolve().parents[1]
+ROOT = DOCS.parent
+TEXTS = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+DIAGRAM = "![How the parts work together](pictures/architecture.svg)"
+KINDS = {"class": "Classes", "function": "Functions", "data": "Constants", "module": "Modules"}
+
+
+def _cell(name: api.Name) -> str:
+    summary = markdown(name.summary, name.defined).replace("|", "\\|").replace("\n", " ")
+    return f"| [`{name.name}`][{name.path}] | {summary} |"
+
+
+def _tables(names: list[api.Name], level: str) -> str:
+    parts = []
+    for kind, title in KINDS.items():
+        rows = [_cell(name) for name in names if name.kind == kind]
+        if rows:
+            parts += [f"{level} {title}\n\n" if level else "", "| | |\n| --- | --- |\n"]
+            parts += ["\n".join(rows), "\n\n"]
+    return '<div class="api-table" markdown>\n\n' + "".join(parts) + "</div>\n"
+
+
+def _room_page(room: str, names: list[api.Name]) -> str:
+    about = markdown(api.about(room), room)
+    title = api.title_of(room)
+    return f"# {title} {{ #{room} }}\n\n<code>{room}</code>\n\n{about}\n\n{_tables(names, '##')}"
+
+
+def _index_page() -> str:
+    parts = ["# API reference\n\nEvery public name, by the module from which it is imported.\n"]
+    for room, names in api.rooms().items():
+        about = markdown(api.first_sentence(api.about(room)), room)
+        heading = f"## [{api.title_of(room)}]({room}.md)"
+        parts.append(f"{heading}\n\n<code>{room}</code>: {about}\n\n{_tables(names, '')}")
+    return "\n".join(parts)
+
+
+def _name_page(name: api.Name) -> str:
+    options = "\n    options:\n      members: false" if name.kind == "data" else ""
+    return f"---\ntitle: {name.name}\n---\n\n::: {name.path}{options}\n"
+
+
+def _reference() -> dict[str, str]:
+    pages = {"reference/index.md": _index_page()}
+    for room, names in api.rooms().items():
+        pages[f"reference/{room}.md"] = _room_page(room, names)
+    pages |= {f"reference/{path}.md": _name_page(name) for path, name in api.names().items()}
+    return pages
+
+
+def _menu(room: str, names: list[api.Name]) -> dict[str, list[Any]]:
+    own = [{name.name: f"reference/{name.path}.md"} for name in names if name.room == room]
+    return {api.title_of(room): [f"reference/{room}.md", *own]}
+
+
+def on_config(config: Any) -> Any:
+    """Fill the sections of the menu that are made of sources and notebooks."""
+    found = gallery.pages()
+    config.extra["notebooks"] = found
+    version = (ROOT / "crfkit" / "_version.py").read_text(encoding="utf-8")
+    config.extra["version_of_package"] = version.split('"')[-2]
+    reference = [_menu(room, names) for room, names in api.rooms().items()]
+    examples = [{page.title: f"examples/{page.name}.md"} for page in found]
+    filled = {
+        "API reference": ["reference/index.md", *reference],
+        "Examples": ["examples/index.md", *examples],
+    }
+    config.nav = [
+        {title: filled.get(title, pages) for title, pages in section.items()}
+        for section in config.nav
+    ]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages and pictures that no file in docs holds."""
+    made: dict[str, str | bytes] = dict(_reference())
+    found = config.extra["notebooks"]
+    made["examples/index.md"] = gallery.index(found)
+    for page in found:
+        made[f"examples/{page.name}.md"] = page.text
+        made |= {f"examples/{name}": data for name, data in page.files.items()}
+        source = gallery.FOLDER / f"{page.name}.ipynb"
+        made[f"examples/{source.name}"] = source.read_bytes()
+    for path, name in TEXTS.items():
+        made[path] = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+    for picture in sorted((ROOT / "benchmarks" / "results").glob("*.png")):
+        made[f"benchmarks/results/{picture.name}"] = picture.read_bytes()
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def _picture(match: re.Match[str]) -> str:
+    """Put a picture into the page, so that its colors are those of the page."""
+    text = (DOCS / "pictures" / f"{match[2]}.svg").read_text(encoding="utf-8")
+    return f'<figure class="picture" role="img" aria-label="{match[1]}">{text}</figure>'
+
+
+def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
+    """Replace what browsers would need a script for."""
+    if page.file.src_uri.startswith(("reference/", "examples/")):
+        text = re.sub(r"\]\((?:\.\./)?docs/([\w/]+)\.md", r"](../\1.md", text)
+    text = re.sub(r"```mermaid\n.*?```", DIAGRAM, text, flags=re.S)
+    text = text.replace("](../benchmarks/results/", "](benchmarks/results/")
+    text = re.sub(r"!\[([^\]]*)\]\((?:\.\./)?pictures/([\w-]+)\.svg\)", _picture, text)
+    return with_formulas(text)
