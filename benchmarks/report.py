@@ -42,6 +42,7 @@ PAGES = [
     "docs/experiments.md",
     "docs/hmm.md",
     "docs/pos_tagging.md",
+    "docs/howto/index.md",
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -484,6 +485,16 @@ def handwriting_lines() -> list[str]:
     return table(head, rows)
 
 
+def task_lines() -> list[str]:
+    """Return what tasks of every day take."""
+    rows = [
+        (f"[{case['what']}]({case['page']}.md)", case["given"], str(case["lines"]),
+         f"{case['seconds']:.1f}", case["result"])
+        for case in cases("tasks").values()
+    ]  # fmt: skip
+    return table(("task", "given", "lines", "seconds", "result"), rows)
+
+
 def _spread(values: list[float]) -> str:
     """Return mean, deviation and number of values."""
     if not values:
@@ -524,6 +535,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_variants": lambda: table(*_segment_report.variants(cases("segments"))),
     "segments_cost": lambda: table(*_segment_report.cost(cases("segments"))),
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
+    "tasks": task_lines,
     **_collective_report.blocks(cases, table),
     **_losses_report.blocks(cases, table),
     **_soft_report.blocks(cases, table),
