@@ -18,7 +18,7 @@ LEVELS = {
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
-    "constraints": 3, "graphs": 3,
+    "constraints": 3, "graphs": 3, "text": 3,
     "active_learning": 4, "objective": 4, "oracles": 4, "inference": 4, "io": 4,
     "solvers": 5, "datasets": 5, "generative": 5,
     "training": 6, "persistence": 6,
@@ -193,7 +193,7 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
 
 # Rooms that get whatever users pass, whatever a file holds, and whatever numba is.
 BOUNDARIES = {"calibration", "cli", "compat", "compiler", "data", "features", "io", "labels",
-              "metrics", "model_selection", "persistence", "testing", "warmup"}  # fmt: skip
+              "metrics", "model_selection", "persistence", "testing", "text", "warmup"}  # fmt: skip
 # Users pass objects of these rooms, too: to ask which of them it is, is to validate an input.
 INPUTS = {"data", "features", "labels"}
 

@@ -23,10 +23,10 @@ from crfkit.io.crfsuite_text import CRFsuiteSequence as CRFsuiteSequence
 from crfkit.io.crfsuite_text import iter_crfsuite_text as iter_crfsuite_text
 from crfkit.io.crfsuite_text import read_crfsuite_text as read_crfsuite_text
 from crfkit.io.crfsuite_text import write_crfsuite_text as write_crfsuite_text
-from crfkit.io.offsets import spans_to_tags as spans_to_tags
-from crfkit.io.offsets import tags_to_spans as tags_to_spans
-from crfkit.io.offsets import token_offsets as token_offsets
 from crfkit.io.streams import ColumnFormatError as ColumnFormatError
+from crfkit.text.offsets import spans_to_tags as spans_to_tags
+from crfkit.text.offsets import tags_to_spans as tags_to_spans
+from crfkit.text.offsets import token_offsets as token_offsets
 
 if TYPE_CHECKING:
     from crfkit.io.fg import read_fg as read_fg

@@ -10,9 +10,10 @@ from operator import itemgetter
 from typing import Any
 
 from crfkit._params import check_flag, check_option
+from crfkit._types import Segment
 from crfkit.data import UNLABELED
 from crfkit.labels.fields import read_segment
-from crfkit.metrics import Segment, spans_from_tags, tags_from_spans
+from crfkit.labels.spans import spans_from_tags, tags_from_spans
 
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")
@@ -51,7 +52,8 @@ def token_offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _checked_offsets(offsets: Offsets) -> list[tuple[int, int]]:
+def checked_offsets(offsets: Offsets) -> list[tuple[int, int]]:
+    """Return the places of tokens; ValueError names one that is out of order or empty."""
     checked: list[tuple[int, int]] = []
     for position, (start, stop) in enumerate(offsets):
         if not (checked[-1][1] if checked else 0) <= start < stop:
@@ -63,8 +65,8 @@ def _checked_offsets(offsets: Offsets) -> list[tuple[int, int]]:
     return checked
 
 
-def _covered(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> range:
-    """Return the tokens of a span by the policy."""
+def covered_tokens(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> range:
+    """Return the tokens in a span ("contract"), or those that it touches."""
     starts, stops = itemgetter(0), itemgetter(1)
     if misfit == "contract":
         first = bisect_left(offsets, span.start, key=starts)
@@ -77,7 +79,7 @@ def _tokens_of(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -
     """Return the span of tokens that a span of characters becomes."""
     if not 0 <= span.start < span.stop:
         raise ValueError(f"{span} is empty or begins before the text; remove it")
-    tokens = _covered(span, offsets, misfit)
+    tokens = covered_tokens(span, offsets, misfit)
     if not tokens:
         whole = "whole " if misfit == "contract" else ""
         raise ValueError(f"{span} holds no {whole}token; remove it or tokenize otherwise")
@@ -132,7 +134,7 @@ def spans_to_tags(
     """
     check_option("misfit", misfit, _POLICIES)
     check_flag("partial", partial)
-    tokens = _checked_offsets(offsets)
+    tokens = checked_offsets(offsets)
     read = [read_segment(item, f"item {i}") for i, item in enumerate(spans)]
     placed = [(_tokens_of(span, tokens, misfit), span) for span in read]
     placed.sort(key=lambda pair: pair[0][:2])
@@ -172,7 +174,7 @@ def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") 
     >>> tags_to_spans([(0, 3), (4, 7), (7, 9)], ["B-PER", "I-PER", "O"])
     [Segment(start=0, stop=7, label='PER')]
     """
-    tokens, tags = _checked_offsets(offsets), list(tags)
+    tokens, tags = checked_offsets(offsets), list(tags)
     if len(tokens) != len(tags):
         raise ValueError(f"there are {len(tokens)} tokens, but {len(tags)} tags")
     return [

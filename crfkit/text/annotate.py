@@ -1,0 +1,112 @@
+"""Texts that a model annotates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from crfkit._params import check_flag
+from crfkit.text.alignment import as_annotated, places_of, spans_at, token_spans
+from crfkit.text.annotated import AnnotatedText
+from crfkit.text.tokenizers import as_tokenizer
+
+
+def annotate(
+    model: Any,
+    texts: Iterable[str | AnnotatedText],
+    tokenizer: Any = "words",
+    confidence: bool = True,
+    *,
+    features: Callable[[list[str]], Any] | None = None,
+    constraints: Any = None,
+) -> list[AnnotatedText]:
+    """Find the spans of texts by a model.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of tokens, with tags of any scheme or other labels, or of segments
+        (`SemiMarkovCRF`); a pipeline of such; or any object whose `predict` gives tags.
+    texts : iterable of S str or AnnotatedText
+        The texts. Of those with annotations id and meta are kept, the spans are replaced.
+    tokenizer : str, re.Pattern, callable or None, default="words"
+        That with which the model was trained; see :func:`as_tokenizer`. None takes the tokens that
+        texts have (``offsets``), or else ``"words"``.
+    confidence : bool, default=True
+        Whether to add the probability of each span, which models without probabilities cannot.
+    features : callable, optional
+        Takes the tokens of a text, a list of str, and returns the sequence that the model takes,
+        for example a list of dicts. By default the model takes the strings themselves, as
+        templates do.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict` of the model.
+
+    Returns
+    -------
+    list of S AnnotatedText
+        With the spans that the model predicts, in characters, the places of the tokens, and
+        ``span_probabilities``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `confidence` is asked of a model without probabilities of spans, a tokenizer finds what
+        is not in the text, or by `predict` of the model.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier, WindowFeatures
+    >>> from crfkit.text import annotate
+    >>> model = CRFClassifier(features=WindowFeatures(tag=None))
+    >>> model = model.fit([["Ann", "sleeps"], ["A", "dog"]], [["B-PER", "O"], ["O", "O"]])
+    >>> (found,) = annotate(model, ["Ann, sleeps."])
+    >>> found.spans, [round(p, 2) for p in found.span_probabilities]
+    ([Segment(start=0, stop=3, label='PER')], [0.82])
+    """
+    check_flag("confidence", confidence)
+    chosen = None if tokenizer is None else as_tokenizer(tokenizer)
+    items = list(as_annotated(texts))
+    offsets = [places_of(item, number, chosen) for number, item in enumerate(items)]
+    filled = [s for s, places in enumerate(offsets) if places]
+    tokens = [[items[s].text[a:b] for a, b in offsets[s]] for s in filled]
+    X = tokens if features is None else [features(each) for each in tokens]
+    found = dict(zip(filled, predicted_spans(model, X, confidence, constraints), strict=True))
+    nothing: tuple[list[Any], list[float] | None] = ([], [] if confidence else None)
+    return [
+        replace(
+            item,
+            spans=spans_at(offsets[s], spans),
+            span_probabilities=probabilities,
+            offsets=offsets[s],
+        )
+        for s, item in enumerate(items)
+        for spans, probabilities in [found.get(s, nothing)]
+    ]
+
+
+def predicted_spans(
+    model: Any, X: list[Any], confidence: bool, constraints: Any
+) -> list[tuple[list[Any], list[float] | None]]:
+    """Return the spans of tokens that a model predicts, and their probabilities, if asked for."""
+    if not X:
+        return []
+    if hasattr(model, "steps"):  # a pipeline, whose last step has the questions
+        *earlier, (_, last) = model.steps
+        return predicted_spans(
+            last, model[:-1].transform(X) if earlier else X, confidence, constraints
+        )
+    asked = {} if constraints is None else {"constraints": constraints}
+    if confidence and not hasattr(model, "predict_span_proba"):
+        raise TypeError(
+            f"{type(model).__name__} has no probabilities of spans: pass confidence=False."
+        )
+    if hasattr(model, "predict_spans"):
+        spans = model.predict_spans(X, **asked)
+    else:
+        tags = [list(each) for each in model.predict(X, **asked)]
+        spans = token_spans(tags, list(map(len, tags)), "conll")
+    if not confidence:
+        return [(each, None) for each in spans]
+    probabilities = model.predict_span_proba(X, spans, **asked)
+    return [(each, p.tolist()) for each, p in zip(spans, probabilities, strict=True)]
