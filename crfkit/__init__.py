@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crfkit.features import make_sequence_union as make_sequence_union
     from crfkit.persistence import load as load
     from crfkit.persistence import save as save
+    from crfkit.progress import ProgressBar as ProgressBar
 
 _ROOMS = frozenset(
     "active_learning calibration collective compat constraints data datasets estimators features "
@@ -59,6 +60,7 @@ __all__, _find, _names = lazy_names(
             "WindowFeatures make_sequence_union"
         ),
         "persistence": "load save",
+        "progress": "ProgressBar",
         "_version": "__version__",
     },
 )

@@ -11,11 +11,8 @@ def main() -> int:
     """Run the command line; an interrupt while it is being imported is one as well."""
     try:
         from crfkit.cli import main as run
-        from crfkit.compiler.jit import tell_of_compiling
 
-        if "--quiet" not in sys.argv:
-            tell_of_compiling()
-        return run()
+        return run(tells="--quiet" not in sys.argv)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -14,7 +14,7 @@ from tests.architecture import Sources, body, parameters, room_of
 ROOT = Path(crfkit.__file__).parent
 LEVELS = {
     "_version": 0, "_params": 0, "_types": 0, "_warnings": 0, "_lazy": 0,
-    "_parallel": 0, "compiler": 0,
+    "_progress": 0, "progress": 0, "_parallel": 0, "compiler": 0,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
@@ -27,7 +27,7 @@ LEVELS = {
     "cli": 9, "": 9, "warmup": 8,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
-BASE = {"_lazy", "_version", "_params", "_types", "_warnings"}
+BASE = {"_lazy", "_progress", "_version", "_params", "_types", "_warnings"}
 
 
 @functools.cache
@@ -122,7 +122,7 @@ def loaded_by(path):
 def test_what_few_models_need_is_imported_when_it_is_asked_for(module):
     """Not with the first fit, nor with ``crfkit --help``."""
     loaded = loaded_with(module)
-    assert "training/fit.py" in loaded or "cli/_tag.py" in loaded
+    assert "training/fit.py" in loaded or "cli/options/train.py" in loaded
     assert {path for path in loaded if room_of(path) in ("constraints", "calibration")} == set()
     parts = ("chain_samples.py", "segment_samples.py", "chain_spans.py", "segment_spans.py")
     assert loaded.isdisjoint(f"structures/{part}" for part in parts)

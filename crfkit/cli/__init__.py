@@ -6,16 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-import crfkit.cli._demo as demo
-import crfkit.cli._evaluate as evaluate
-import crfkit.cli._features as features
-import crfkit.cli._info as info
-import crfkit.cli._tag as tag
-import crfkit.cli._train as train
-import crfkit.cli._warmup as warmup
 from crfkit._version import __version__
 from crfkit.cli._common import CommandError, describe_error, plain_warnings
+from crfkit.cli.options import demo, evaluate, features, info, tag, train, warmup
+from crfkit.cli.options.parser import CommandParser
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -32,13 +28,16 @@ exit codes: 0 done, 1 a file cannot be read, used or written, 2 wrong usage, 130
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line with these arguments, or those of the process; return its exit code."""
+def main(argv: Sequence[str] | None = None, *, tells: bool = False) -> int:
+    """Run the command line with these arguments, or those of the process; return its exit code.
+
+    If it `tells`, a line is printed where kernels have to be compiled.
+    """
     if sys.stdout is None:
         print("crfkit: standard output is closed.", file=sys.stderr)
         return EXIT_FAILURE
     try:
-        return _run(_parser().parse_args(argv))
+        return _run(_parser().parse_args(argv), tells)
     except CommandError as error:
         print(f"crfkit: {describe_error(error)}", file=sys.stderr)
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -53,16 +52,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_FAILURE
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace, tells: bool) -> int:
+    """Import what a command does, let it check its arguments, and run it."""
+    command = import_module(f"crfkit.cli._{arguments.command}")
+    if tells:
+        import_module("crfkit.compiler.jit").tell_of_compiling()
     try:
         if getattr(arguments, "jobs", None) == 0:
             raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
-        arguments.check(arguments)
+        command.check(arguments)
     except (TypeError, ValueError) as error:
         print(f"crfkit: {error}", file=sys.stderr)
         return EXIT_USAGE
     with plain_warnings():
-        arguments.run(arguments)
+        command.run(arguments)
     sys.stdout.flush()
     return 0
 
@@ -72,24 +75,24 @@ def _abandon_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="crfkit",
         description="Conditional random fields and other structured linear models for sequences.",
         epilog=_EPILOG,
-        formatter_class=raw,
+        usage="crfkit COMMAND ... (crfkit COMMAND --help lists the options of a command)",
     )
     parser.add_argument("--version", action="version", version=f"crfkit {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     for command in (train, tag, evaluate, info, features, demo, warmup):
+        name = command.__name__.rpartition(".")[2]
         own = commands.add_parser(
-            command.__name__.rpartition("_")[2],
+            name,
+            prog=f"crfkit {name}",
             help=command.HELP,
+            usage=command.USAGE,
             description=command.DESCRIPTION,
             epilog=command.EPILOG,
-            formatter_class=raw,
         )
         command.add_arguments(own)
-        own.set_defaults(check=command.check, run=command.run)
     return parser

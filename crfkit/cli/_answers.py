@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from crfkit._types import RankedLabels
 from crfkit.cli._common import CommandError
-from crfkit.inference import DECODERS, Abstain
+from crfkit.cli.options.tag import WITHHELD
+from crfkit.inference import Abstain
 from crfkit.labels.schemes import SCHEMES
-
-WITHHELD = "?"  # the label of --abstain
 
 
 class Answer(NamedTuple):
@@ -21,33 +20,6 @@ class Answer(NamedTuple):
     notes: dict[str, str]  # on the sequence, printed before it
     columns: list[list[str]]  # the labels of its tokens, and what follows them
     spans: list[tuple[Any, str | None]]  # and their probabilities
-
-
-def add_answers(parser: argparse.ArgumentParser) -> None:
-    """Add what tells what is printed, and how labels are chosen."""
-    group = parser.add_argument_group("what is printed")
-    add = group.add_argument
-    what = "a further column: the probability of the label (CoNLL-U: Probability= in MISC)"
-    add("--marginals", action="store_true", help=what)
-    what = "further columns: that, and LABEL:probability of each label (not for CoNLL-U)"
-    add("--all-marginals", action="store_true", help=what)
-    what = "before each sequence the probability of its labels; with --spans, of each span, too"
-    add("--confidence", action="store_true", help=what)
-    what = "spans in place of tokens: first token from 0, the one after the last, label, text"
-    add("--spans", action="store_true", help=what)
-    what = "the N best labelings of each sequence, their rank from 0 and probability before them"
-    add("--nbest", type=int, metavar="N", help=what)
-    group = parser.add_argument_group("how labels are chosen")
-    add = group.add_argument
-    what = "the most probable sequence of labels (viterbi), the most right labels of tokens "
-    what += "(posterior), or the spans with the fewest errors (spans) (default: as the model was "
-    what += "trained)"
-    add("--decoding", choices=DECODERS, help=what)
-    what = "rules that labels keep to, as JSON of crfkit.Constraints, or the name of a tag scheme"
-    add("--constraints", metavar="FILE", help=what)
-    what = "another label where the probability of the label of a token, or with --spans of a "
-    what += f"span, which is then left out, is below P (default of LABEL: {WITHHELD})"
-    add("--abstain", metavar="P[:LABEL]", help=what)
 
 
 def check_answers(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from crfkit._params import check_number
-from crfkit.cli._common import add_jobs, user_errors
+from crfkit.cli._common import user_errors
 from crfkit.datasets import load_ingredients
 from crfkit.io import write_columns
 from crfkit.io.streams import open_output
@@ -26,26 +26,6 @@ shape(%x[1,0])
 bos()
 eos()
 """
-
-
-HELP = "train a CRF on recipe ingredients, judge it and tag new lines"
-DESCRIPTION = """\
-Train a CRF on the recipe ingredients that ship with crfkit, judge it on a held-out fifth, tag three
-new lines and show the strongest weights.
-"""
-EPILOG = ""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_jobs(parser)
-    parser.add_argument("--c2", type=float, default=0.1, help="L2 penalty (default: %(default)s)")
-    parser.add_argument(
-        "--write",
-        metavar="FOLDER",
-        help="instead write the ingredients as files to try the other commands on: train.txt, "
-        "test.txt, raw.txt (without labels) and template.txt",
-    )
 
 
 def check(arguments: argparse.Namespace) -> None:

@@ -5,24 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from crfkit.cli._common import add_format, chosen_format, source, user_errors
-
-HELP = "show the attributes that templates make of a file"
-DESCRIPTION = "Print label and attributes of each token in CRFsuite's text format."
-EPILOG = """\
-examples:
-  crfkit features train.txt.gz --template chunks.tpl | head
-  crfkit features train.txt.gz --template chunks.tpl --count
-  crfkit features train.txt.gz --template chunks.tpl > for-crfsuite.txt
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
-    parser.add_argument("--template", help="file or preset, as for `crfkit train`")
-    parser.add_argument("--count", action="store_true", help="print only how many there are")
-    add_format(parser)
+from crfkit.cli import _models
+from crfkit.cli._common import source, user_errors
+from crfkit.cli._formats import chosen_format
+from crfkit.io import write_crfsuite_text
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -33,9 +19,6 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models
-    from crfkit.io import write_crfsuite_text
-
     data = chosen_format(arguments, arguments.data)
     with user_errors():
         labeled = data.read(source(arguments.data))

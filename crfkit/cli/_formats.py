@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,9 +12,11 @@ from crfkit.io import (
     iter_columns,
     iter_conllu,
     iter_crfsuite_text,
+    known_labels,
     read_crfsuite_text,
 )
 from crfkit.io.conllu import sentence_lines
+from crfkit.labels.schemes import get_scheme
 
 CONLLU_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "deprel")
 _PROBABILITY = "Probability"  # the entry of MISC
@@ -32,6 +35,7 @@ class DataFormat(abc.ABC):
 
     name: ClassVar[str]
     has_columns: ClassVar[bool] = True  # else the tokens are dicts of attributes
+    has_labels: ClassVar[bool] = True
     columns: list[str] | None = None  # their names, where they have any
 
     def __init__(self, label: str | None, sep: str | None, encoding: str) -> None:
@@ -200,3 +204,28 @@ class CRFsuiteFormat(DataFormat):
 FORMATS: dict[str, type[DataFormat]] = {
     kind.name: kind for kind in (ColumnFormat, ConlluFormat, CRFsuiteFormat)
 }
+
+
+def chosen_scheme(name: str, others: tuple[str, ...]) -> str:
+    """Return the name of a scheme of tags, or one of `others`, without regard to case."""
+    if name.lower() in others:
+        return name.lower()
+    try:
+        return get_scheme(name).name
+    except ValueError as error:
+        raise ValueError(", ".join((str(error), *others))) from None
+
+
+def read_unknown(arguments: argparse.Namespace, y: list[list[str]]) -> list[list[Any]]:
+    """Return labels of a file, in which what marks unknown ones is read."""
+    return known_labels(y, unlabeled=arguments.unlabeled, alternatives=arguments.alternatives)
+
+
+def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
+    """Return how to read a file, by the options and its name."""
+    stem = path
+    for packed in (".gz", ".xz", ".bz2"):
+        stem = stem.removesuffix(packed)
+    name = arguments.format or ("conllu" if stem.endswith(".conllu") else "columns")
+    separator = "\t" if arguments.tabs else None
+    return FORMATS[name](label=arguments.label, sep=separator, encoding=arguments.encoding)

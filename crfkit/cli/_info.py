@@ -9,21 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from crfkit._params import check_whole
-from crfkit.cli._common import add_allow
-
-HELP = "show what a model file holds"
-DESCRIPTION = "Show versions, parameters, labels, sizes and the strongest weights."
-EPILOG = "examples:\n  crfkit info m.crfkit --top 20\n  crfkit info model.crfsuite --json"
+from crfkit.cli import _models
 
 _OWN_PLACE = {"file", "bytes", "labels", "templates", "n_attributes", "counts", "weights"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("model", help="a model file of crfkit or CRFsuite")
-    parser.add_argument("--top", type=int, default=10, help="how many weights (default: 10)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_allow(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -33,8 +21,6 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models
-
     model = _models.open_model(arguments.model, arguments.allow)
     crf, views = model.crf, _models.weight_views(model.crf)
     facts: dict[str, Any] = {

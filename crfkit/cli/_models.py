@@ -10,10 +10,11 @@ from typing import IO, Any, NamedTuple
 
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from crfkit.cli._common import chosen_format, user_errors
-from crfkit.cli._formats import FORMATS, DataFormat
+from crfkit.cli._common import user_errors
+from crfkit.cli._formats import FORMATS, DataFormat, chosen_format
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
+from crfkit.estimators import HMMClassifier
 from crfkit.estimators.base import SequenceClassifier
 from crfkit.features import SequenceVectorizer, TemplateFeatures, preset
 from crfkit.features.templates.presets import PRESETS
@@ -35,7 +36,9 @@ class OpenedModel(NamedTuple):
 
     def pack(self, X: Sequence[Any]) -> Any:
         """Return what the classifier takes."""
-        return X if self.features is None else self.features.transform(X)
+        if self.features is not None:
+            return self.features.transform(X)
+        return plain_tokens(self.crf, X) if self._known is not None else X
 
     def data_format(self, arguments: argparse.Namespace, path: str) -> DataFormat:
         """Return how to read a file: by options, else as the training data, else by its name."""
@@ -65,6 +68,13 @@ class OpenedModel(NamedTuple):
     def width(self) -> int | None:
         """Number of columns that the model was trained on, without the label; None if not known."""
         return None if self._known is None else int(self._known["width"])
+
+
+def plain_tokens(crf: Any, X: Sequence[Any]) -> Any:
+    """Return the words of tokens, their first column, if a model is one of words."""
+    if not isinstance(crf, HMMClassifier):
+        return X
+    return [[token[0] for token in sequence] for sequence in X]
 
 
 def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:

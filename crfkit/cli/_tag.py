@@ -7,47 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crfkit.cli._answers import (
-    add_answers,
-    answers,
-    check_abilities,
-    check_answers,
-    read_rules,
-    set_decoding,
-)
-from crfkit.cli._common import add_allow, add_format, add_jobs, check_target, source, user_errors
+from crfkit.cli import _models
+from crfkit.cli._answers import answers, check_abilities, check_answers, read_rules, set_decoding
+from crfkit.cli._common import check_target, source, user_errors
 from crfkit.cli._formats import note_line
 from crfkit.io.streams import open_output
 
 BATCH = 50_000  # tokens that are tagged at a time
-
-HELP = "label sequences with a model"
-DESCRIPTION = """\
-Label sequences. Columns are printed with the label as a further column, CoNLL-U with the label in
-its field; of --format crfsuite only the labels are printed. --spans prints spans of tokens instead.
-"""
-EPILOG = """\
-examples:
-  crfkit tag chunks.crfkit < raw.txt > tagged.txt
-  crfkit tag chunks.crfkit test.txt.gz --marginals
-  crfkit tag chunks.crfkit test.txt --spans --confidence
-  crfkit tag chunks.crfkit test.txt --nbest 10
-  crfkit tag tagger.crfkit en-test.conllu --output tagged.conllu
-  crfkit tag model.crfsuite attributes.txt --format crfsuite
-
-A file may still have the column of the labels: it is not looked at, and printed before the new one.
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("model", help="a model file of crfkit or CRFsuite")
-    parser.add_argument("data", nargs="?", default="-", help="sequences (default: stdin)")
-    parser.add_argument("--output", default="-", help="the file to write (default: stdout)")
-    add_answers(parser)
-    add_allow(parser)
-    add_jobs(parser)
-    add_format(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -59,8 +25,6 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models
-
     model = _models.open_model(arguments.model, arguments.allow)
     model.crf.set_params(n_jobs=arguments.jobs)
     with user_errors():

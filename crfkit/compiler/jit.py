@@ -27,6 +27,7 @@ from numba.core.compiler import Compiler
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
+from crfkit._progress import say
 from crfkit.compiler.cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,7 +77,7 @@ class _WhileCompiling(event.Listener):  # type: ignore[misc]
                 gc.disable()
             if self.tells and sys.stderr is not None:
                 self.tells = False
-                print(COMPILING, file=sys.stderr, flush=True)
+                say(COMPILING)
             self.depth += 1
 
     def on_end(self, found: Any) -> None:

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
+from crfkit._progress import Task, working
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
 from crfkit.estimators.crf import CRFClassifier
@@ -177,12 +178,13 @@ class CRFClassifierCV(LinearClassifier):
         folds = list(model_selection.check_cv(self.cv).split(places, labels, groups))
         if not folds:
             raise ValueError("cv gives no folds: is it an iterator that was used up?")
-        for number, (train, test) in enumerate(folds, 1):
-            held = Labeled(training.data[places[test]], labels[places[test]])
-            path = self._follow(crf, training.take(places[train]), held, grid)
-            paths.append(path)
-            if self.verbose:
-                print(f"fold {number} of {len(folds)}: {_describe(path, grid)}", flush=True)
+        with working("search", len(folds) * len(grid[0]) * len(grid[1]), "fits") as task:
+            for number, (train, test) in enumerate(folds, 1):
+                held = Labeled(training.data[places[test]], labels[places[test]])
+                path = self._follow(crf, training.take(places[train]), held, grid, task)
+                paths.append(path)
+                if self.verbose:
+                    print(f"fold {number} of {len(folds)}: {_describe(path, grid)}", flush=True)
         _warn_of_failures(paths)
         scores = np.array([path.scores for path in paths])
         mean = scores.mean(axis=0)
@@ -198,7 +200,7 @@ class CRFClassifierCV(LinearClassifier):
         }
 
     def _follow(
-        self, crf: CRFClassifier, training: TrainingData, held: Labeled, grid: Grid
+        self, crf: CRFClassifier, training: TrainingData, held: Labeled, grid: Grid, task: Task
     ) -> Path:
         """Fit the models of one fold, each from the weights of a stronger penalty."""
         scorer, fit = find_scorer(self.scoring), Fit(crf._problem(), training)
@@ -221,6 +223,8 @@ class CRFClassifierCV(LinearClassifier):
                     fitted = crf._with(fit.attributes(weights))
                     path.scores[i, j] = check_score(scorer(fitted, *held))
                     path.n_iter[i, j] = result.n_iter
+                    task.advance()
+                    task.tell(score=path.scores[i, j])
                     if not result.converged:
                         path.messages.append(f"c1={c1:g}, c2={c2:g}: {result.message}")
         return path

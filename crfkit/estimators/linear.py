@@ -79,10 +79,9 @@ class LinearClassifier(SequenceClassifier):
         if held is not None and rules is not None:
             scorer = find_scorer(rules.scoring)
             watch = Watch(rules, lambda w: scorer(self._with(fit.attributes(w)), *held))
-        with self._without_the_last_fit():
-            progress = FitProgress(self, fit)
+        with self._without_the_last_fit(), FitProgress(self, fit, watch) as progress:
             result: SolverResult = fit.run(start, progress, watch)
-            progress.close(result.parameters)
+            progress.close(result)
             found = fit.attributes(result.parameters) | fit.results(start, result, watch)
         self._set_fitted(found)
         fit.report(result, watch)

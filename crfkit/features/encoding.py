@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from crfkit._progress import working
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import iterate_sequences
@@ -392,13 +393,16 @@ class _TokenEncoder:
     def rows(self, X: Iterable[Any]) -> AttributeRows:
         """Return the rows of sequences of tokens; those of a list are read several at a time."""
         together, first, waiting = TOGETHER if X.__class__ is list else 0, 0, list[Any]()
-        for sequence in iterate_sequences(X, "X"):
-            waiting.extend(sequence)
-            self._offsets.append(first + len(waiting))
-            if len(waiting) > together:
-                self._add(first, waiting)
-                first, waiting = first + len(waiting), []
-        self._add(first, waiting)
+        with working("features", len(X) if X.__class__ is list else None, "sequences") as task:
+            for sequence in iterate_sequences(X, "X"):
+                waiting.extend(sequence)
+                self._offsets.append(first + len(waiting))
+                if len(waiting) > together:
+                    self._add(first, waiting)
+                    first, waiting = first + len(waiting), []
+                    task.update(len(self._offsets) - 1)
+            self._add(first, waiting)
+            task.tell(sequences=len(self._offsets) - 1)
         indices, values = _split(np.asarray(self._entries), self.values)
         return AttributeRows(indices, values, np.asarray(self._indptr), np.asarray(self._offsets))
 

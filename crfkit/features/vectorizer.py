@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
+from crfkit._progress import working
 from crfkit._types import CodeArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
@@ -73,7 +74,9 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         learned = object.__new__(type(self))
         learned.__dict__.update(self.__dict__)
-        packed = learned._fit(X, y)
+        with working("features") as task:
+            packed = learned._fit(X, y)
+            task.tell(sequences=len(packed), attributes=packed.n_features)
         self.__dict__ = learned.__dict__  # at once: whatever ends a fit leaves the old one whole
         return packed
 
@@ -97,7 +100,10 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # raises, and takes longer to say that all is well
-        return self._transform(X)
+        with working("features") as task:
+            packed = self._transform(X)
+            task.tell(sequences=len(packed))
+        return packed
 
     def get_feature_names_out(self, input_features: Any = None) -> ObjectArray:
         """Return the names of the attributes of tokens, shape (D,), in the order of the columns."""

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from crfkit._parallel import LONG_TOKENS, Chunk, ThreadMap, is_long, with_threads
+from crfkit._progress import working
 from crfkit._types import (
     BoolArray,
     CodeArray,
@@ -291,15 +292,15 @@ class _Climb:
 
     def run(self, start: HiddenTables) -> EMResult:
         """Iterate until the objective rises no more; Ctrl-C keeps the last finished iteration."""
-        try:
-            return self._iterate(start)
-        except KeyboardInterrupt:
-            if self.result is None:
-                raise
-            return self.result._replace(
-                converged=False, interrupted=True, message=f"interrupted after iteration "
-                f"{self.result.n_iter}",
-            )  # fmt: skip
+        with working("fitting", self.options.max_iter, "iterations") as self._task:
+            try:
+                return self._iterate(start)
+            except KeyboardInterrupt:
+                if self.result is None:
+                    raise
+                self._task.tell(interrupted=True)
+                message = f"interrupted after iteration {self.result.n_iter}"
+                return self.result._replace(converged=False, interrupted=True, message=message)
 
     def _iterate(self, tables: HiddenTables) -> EMResult:
         found = self.observed.expect(tables)
@@ -345,6 +346,7 @@ class _Climb:
             [*self.log, record],
         )  # fmt: skip
         self.log = self.result.log
+        self._task.update(record.iteration, objective=record.value)
         every = {0: 0, 1: 10}.get(int(self.options.verbose), 1)
         if every and record.iteration % every == 0:
             print(

@@ -13,10 +13,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import IO, Any, Literal, TypeGuard
 
+from crfkit._progress import Task, is_heard, working
 from crfkit.io.atomic import open_for_writing
 
 # Of a line: what is packed may unfold to a thousand times its size.
 MOST_CHARACTERS = 2**22
+BUFFER = 1 << 17  # bytes that are read at a time, where it is told how much has been read
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -56,10 +58,30 @@ def source_name(source: Source) -> str:
 def open_bytes(path: str) -> Iterator[IO[bytes]]:
     """Open a path for reading, unpacked by its suffix."""
     with ExitStack() as stack:
-        binary: IO[bytes] = stack.enter_context(open(path, "rb"))
+        binary: IO[bytes] = stack.enter_context(_open_told(path, stack))
         if packed := _packed(binary, path, "rb"):
             binary = stack.enter_context(packed)
         yield binary
+
+
+class _ToldFile(io.FileIO):
+    """A file that tells how much of it has been read."""
+
+    task: Task
+
+    def readinto(self, buffer: Any) -> int | None:
+        found = super().readinto(buffer)
+        self.task.update(self.tell())
+        return found
+
+
+def _open_told(path: str, stack: ExitStack) -> IO[bytes]:
+    """Open a path for reading; where somebody listens, it tells how much has been read."""
+    if not (is_heard() and os.path.isfile(path)):
+        return open(path, "rb")
+    raw = _ToldFile(path)
+    raw.task = stack.enter_context(working("reading", os.path.getsize(path), "bytes"))
+    return io.BufferedReader(raw, BUFFER)
 
 
 @contextmanager

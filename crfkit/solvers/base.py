@@ -58,6 +58,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     - `kernel_form`: from it to the solver of its kind for scores that are sums of kernel values
     - `shared_checks`, `checks`: how parameters are checked, those of its kind and its own
     - `max_iter`: iterations at most; None for no limit, or that of another solver
+    - `tol`, `period`: it stops where the gap, or the decrease in so many iterations, is below this
+      share of the value; None where that is up to another solver, or there is no such rule
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
@@ -71,6 +73,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     shared_checks: ClassVar[dict[str, Check]] = {}
     checks: ClassVar[dict[str, Check]] = {}
     max_iter: Any = None
+    tol: Any = None
+    period: Any = None
 
     def check_parameters(self) -> None:
         """Check the parameters, those of its kind and its own; None passes as a default."""

@@ -139,6 +139,12 @@ class Watch:
             result = result._replace(message=message)
         return result._replace(parameters=parameters, value=record.value)
 
+    def told(self, *, best: bool = False) -> dict[str, float]:
+        """Return the last score, or the best one, for those who look on."""
+        if self._best is None:
+            return {}
+        return {"score": self._best[1] if best else next(reversed(self.scores.values()))}
+
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that tell of the validation."""
         found: tuple[Any, ...] = ({}, None, None)

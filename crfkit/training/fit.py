@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from crfkit._parallel import ThreadMap, return_memory
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
+from crfkit._progress import is_heard, working
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
 from crfkit.labels.base import LabelSpace
@@ -33,6 +34,7 @@ from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
 from crfkit.training.data import Packed, TrainingData, pack_training, read_training
 from crfkit.training.early_stopping import EarlyStopping, Watch
+from crfkit.training.expected import IterationsLeft
 from crfkit.training.start import check_init, first_parameters
 
 try:
@@ -362,10 +364,10 @@ class Fit:
 
 
 class FitProgress:
-    """Tells scikit-learn's callbacks of an estimator of the iterations of a fit."""
+    """Tells progress bars, and scikit-learn's callbacks of an estimator, how far a fit is."""
 
-    def __init__(self, estimator: Any, fit: Fit) -> None:
-        self.fit, most = fit, fit.problem.solver.max_iter
+    def __init__(self, estimator: Any, fit: Fit, watch: Watch | None = None) -> None:
+        self.fit, self.watch, most = fit, watch, fit.problem.solver.max_iter
         self.told = {
             "estimator": estimator,
             "X": lambda: fit.training.data,
@@ -373,18 +375,35 @@ class FitProgress:
         }
         self.context = estimator._init_callback_context(max_subtasks=most)
         self.context.call_on_fit_task_begin(**self.told)
+        own = estimator.get_params(deep=False).get("max_iter")
+        self.task = working("fitting", own, "iterations")
+        self.expected = IterationsLeft(fit.problem.solver) if is_heard() else None
+
+    def __enter__(self) -> FitProgress:
+        self.task.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.task.__exit__(*error)
 
     def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
         """Report an iteration; returns whether a callback asks to stop."""
+        if self.expected is not None:
+            scores = {} if self.watch is None else self.watch.told()
+            left = self.expected.after(record)
+            self.task.update(record.iteration, objective=record.value, left=left, **scores)
         if record.iteration == 0:
             return False
         task = self.context.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(**self.told)
         return self._end(task, parameters)
 
-    def close(self, parameters: FloatArray) -> None:
+    def close(self, result: SolverResult) -> None:
         """Report the end of the fit."""
-        self._end(self.context, parameters)
+        scores = {} if self.watch is None else self.watch.told(best=True)
+        told = {"objective": result.value, "interrupted": result.interrupted} | scores
+        self.task.update(result.n_iter, **told)
+        self._end(self.context, result.parameters)
 
     def _end(self, task: Any, parameters: FloatArray) -> bool:
         return bool(

@@ -15,6 +15,7 @@ from crfkit.cli import main
 from crfkit.compat.crfsuite import save_crfsuite
 from crfkit.io import read_columns, read_conll, read_crfsuite_text, write_crfsuite_text
 from crfkit.metrics import conlleval_report
+from crfkit.training.fit import FitProgress
 
 
 def run(capsys, *arguments):
@@ -323,19 +324,14 @@ def test_a_model_that_cannot_be_written_is_told_before_training(corpus, tmp_path
 
 def test_control_c_saves_the_model_reached_so_far(corpus, tmp_path, capsys, monkeypatch):
     target = tmp_path / "m.crfkit"
-    from crfkit.cli._progress import ShownSolver
+    told = FitProgress.__call__
 
-    shown = ShownSolver.solve
+    def interrupt(self, record, parameters):
+        if record.iteration == 2:
+            raise KeyboardInterrupt
+        return told(self, record, parameters)
 
-    def stopped(self, objective, start, callback=None):
-        def interrupt(record, parameters):
-            if record.iteration == 2:
-                raise KeyboardInterrupt
-            return callback(record, parameters)
-
-        return shown(self, objective, start, interrupt)
-
-    monkeypatch.setattr(ShownSolver, "solve", stopped)
+    monkeypatch.setattr(FitProgress, "__call__", interrupt)
     code, _, err = run(
         capsys, "train", corpus / "train.txt.gz", "--model", target, "--loss", "risk"
     )  # in the first of its stages

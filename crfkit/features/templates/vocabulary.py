@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crfkit._progress import working
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
@@ -259,8 +260,10 @@ def block_ids(
     """Return the codes of the templates that own columns, shape (F, N)."""
     ids = np.empty((len(templates.blocks), reader.n_tokens), np.int32)
     known: dict[tuple[Cell, ...], CodeArray] = {}
-    for row, template in zip(ids, templates.blocks, strict=True):
-        row[:] = _template_ids(reader, template, number, code, known) if template.cells else 0
+    with working("features", len(ids), "templates") as task:
+        for row, template in zip(ids, templates.blocks, strict=True):
+            row[:] = _template_ids(reader, template, number, code, known) if template.cells else 0
+            task.advance()
     if templates.transition:
         ids[:, _firsts(reader)] = NOTHING
     return ids

@@ -1,0 +1,1 @@
+"""Arguments of the commands; what they do is imported when a command runs."""
