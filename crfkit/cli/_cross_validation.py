@@ -15,7 +15,7 @@ from crfkit.cli._formats import Labeled
 from crfkit.cli._models import plain_tokens
 from crfkit.labels.sequences import names_of
 from crfkit.metrics import entity_f1_score, flat_accuracy_score
-from crfkit.metrics.segments import are_tags
+from crfkit.metrics.segments import are_typed_tags
 from crfkit.progress import ProgressBar
 
 
@@ -72,8 +72,8 @@ def _predict(model: Any, features: Any, known: tuple[Any, Any, Any], X: list[Any
 def _scores(truth: list[Any], predicted: list[Any]) -> dict[str, float]:
     """Return the accuracy of tokens, and where labels are tags the F1 of entities."""
     scores = {"accuracy": float(flat_accuracy_score(truth, predicted))}
-    if are_tags(names_of(*truth, *predicted)):
-        scores["F1"] = float(entity_f1_score(truth, predicted))
+    if are_typed_tags(names_of(*truth, *predicted)):
+        scores["F1"] = float(entity_f1_score(truth, predicted, zero_division=0))
     return scores
 
 

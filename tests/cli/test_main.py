@@ -34,6 +34,37 @@ def test_wrong_usage_exits_with_two(arguments, capsys):
     assert "usage: crfkit" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "command 'trian' is not known; did you mean train?"),
+        (["train", "--modle", "m", "x"], "unknown option --modle; did you mean --model?"),
+        (["tag", "m", "--nbst=3"], "unknown option --nbst; did you mean --nbest?"),
+        (["tag", "m", "--decoding", "viterb"], "did you mean viterbi?"),
+        (["train", "x", "--model-type", "tree"], "'tree' is not known; choose one of crf, seg"),
+        (["tag", "m", "x", "y"], "unexpected 'y'; crfkit tag --help lists what there is"),
+        (["info", "m", "--quux"], "unknown option --quux; crfkit info --help lists all"),
+    ],
+)
+def test_what_was_probably_meant_is_named(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_loads_nothing():
+    """Of what takes long to import."""
+    code = "import sys\nfrom crfkit.cli import main\n"
+    code += "try: main([*sys.argv[1:], '--help'])\n"
+    code += "except SystemExit: print(sorted({'numpy', 'sklearn', 'numba'} & set(sys.modules)))"
+    for command in ([], ["train"], ["tag"]):
+        shown = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+        )
+        assert shown.stdout.endswith("\n[]\n")
+
+
 def test_control_c_exits_with_130(monkeypatch, capsys):
     def interrupt(**_):
         raise KeyboardInterrupt
