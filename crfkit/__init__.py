@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from crfkit.estimators import CRFClassifier as CRFClassifier
     from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators import EarlyStopping as EarlyStopping
+    from crfkit.estimators import FrameClassifier as FrameClassifier
     from crfkit.estimators import GraphCRF as GraphCRF
     from crfkit.estimators import HMMClassifier as HMMClassifier
     from crfkit.estimators import MaxMarginCRF as MaxMarginCRF
@@ -52,8 +53,9 @@ __all__, _find, _names = lazy_names(
         "constraints": "Constraints",
         "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
-            "CRFClassifier CRFClassifierCV EarlyStopping GraphCRF HMMClassifier MEMMClassifier "
-            "MaxMarginCRF SegmentLimits Segments SemiMarkovCRF StructuredPerceptron TokenClassifier"
+            "CRFClassifier CRFClassifierCV EarlyStopping FrameClassifier GraphCRF HMMClassifier "
+            "MEMMClassifier MaxMarginCRF SegmentLimits Segments SemiMarkovCRF StructuredPerceptron "
+            "TokenClassifier"
         ),
         "features": (
             "SegmentFeatures SequenceVectorizer TemplateFeatures TransitionFeatures TreeFeatures "

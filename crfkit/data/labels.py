@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,8 @@ from scipy.sparse import issparse
 from crfkit._parallel import without_collection
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
-from crfkit.data.validation import numeric_array, token_place
+from crfkit.data.frames import is_column, is_frame, is_missing
+from crfkit.data.validation import numeric_array, plain_array, token_place
 
 Label = Hashable
 
@@ -180,7 +181,7 @@ class LabelStream:
         if code is None:
             if label is UNLABELED or isinstance(label, frozenset):
                 code = self._add_option(s, t, label)
-            elif _is_missing(label):
+            elif is_missing(label):
                 raise ValueError(
                     f"sequence {s}, position {t}: the label is {label!r}. Every token needs a "
                     "label: give one whose label is not known crfkit.UNLABELED, or leave the "
@@ -289,14 +290,6 @@ def _is_long(labels: NDArray[Any]) -> bool:
     return labels.ndim == 1 and plain and len(labels) > MANY
 
 
-def _is_missing(label: Label) -> bool:
-    """Whether a label is None, NaN, or a missing value that compares with nothing."""
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):
-        return True
-
-
 def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
     """Iterate over the sequences of "X" or "y"; TypeError for what only looks like sequences."""
     return iter(sequences) if are_lists(sequences) else _checked_sequences(sequences, name)
@@ -308,14 +301,24 @@ def are_lists(sequences: Any) -> bool:
 
 
 def by_sequence(y: Any, offsets: IntArray) -> Any:
-    """Return labels by sequence: a column of a data frame, with one for each token, is cut."""
-    if not hasattr(y, "to_numpy") or hasattr(y, "columns") or len(y) != offsets[-1]:
+    """Return labels, or weights, by sequence: a column that has one for each token is cut.
+
+    That is one of a data frame, an array of one dimension, or a list of strings or numbers.
+    """
+    y = y[y.columns[0]] if is_frame(y) and len(y.columns) == 1 else y
+    labels = y.to_numpy() if is_column(y) else y
+    labels = plain_array(y) if getattr(y, "ndim", 0) == 1 and not is_column(y) else labels
+    if not _is_flat(labels) or len(labels) != offsets[-1]:
         return y
-    labels = y.to_numpy()
-    single = (str, set, frozenset)
-    if len(labels) and hasattr(labels[0], "__len__") and not isinstance(labels[0], single):
-        return y  # a column of sequences of one token
     return [labels[begin:end] for begin, end in itertools.pairwise(offsets.tolist())]
+
+
+def _is_flat(labels: Any) -> bool:
+    """Whether these are labels of tokens, or weights, and no sequences of such."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1:
+        kinds: Any = (str, set, frozenset)
+        return not (len(labels) and hasattr(labels[0], "__len__")) or isinstance(labels[0], kinds)
+    return isinstance(labels, list) and bool(labels) and isinstance(labels[0], (str, Number))
 
 
 def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
@@ -333,15 +336,16 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
         raise TypeError(f"{name} is a set, which has no order: give a list of sequences.")
     if hasattr(sequences, "columns"):
         raise TypeError(
-            f"{name} is a data frame, which does not tell its sequences apart. For features use "
+            f"{name} is a data frame, which does not tell its sequences apart: use "
+            "FrameClassifier(estimator, by=...) for frames. By hand, features are "
             "crfkit.data.sequences_from_frame(df, by=...) or PackedSequences.from_frame(df, by=...)"
-            "; for labels group the column."
+            ", labels one column, y=df[...]."
         )
     for s, sequence in enumerate(sequences):
         if isinstance(sequence, (str, bytes)):
             raise TypeError(
                 f"sequence {s} of {name} is the string {sequence!r}. A sequence is a list with one "
-                f"item a token: split it first; for one sequence pass [{name}]."
+                f"item a token: split it first; for one sequence pass [{name}].{_one_list(name)}"
             )
         if isinstance(sequence, (set, frozenset)):
             raise TypeError(f"sequence {s} of {name} is a set, which has no order: give a list.")
@@ -349,9 +353,17 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
             raise TypeError(
                 f"sequence {s} of {name} is a single {type(sequence).__name__}, not a list with "
                 f"one item a token. {name} must be a list of sequences: wrap the items of each "
-                "sequence in a list."
+                f"sequence in a list; for one sequence pass [{name}].{_one_list(name)}"
             )
-        yield sequence
+        yield plain_array(sequence)
+
+
+def _one_list(name: str) -> str:
+    """Return what messages say of one list of all labels."""
+    if name == "X":
+        return ""
+    told = " One list of the labels of several sequences is cut by labels_from_frame(df, by, name)"
+    return f"{told}{', or if it has one label for each token of X.' if name == 'y' else '.'}"
 
 
 def label_list(s: int, labels: Any, name: str = "y") -> list[Label]:
@@ -365,8 +377,6 @@ def label_list(s: int, labels: Any, name: str = "y") -> list[Label]:
         return list(labels) if labels.dtype.kind in "mM" else list(labels.tolist())
     if hasattr(labels, "to_numpy"):  # a column of a data frame
         return label_list(s, labels.to_numpy(), name)
-    if hasattr(labels, "__array__") and not isinstance(labels, (list, tuple)):  # a tensor
-        return label_list(s, np.asarray(labels), name)
     return [plain_label(label) for label in labels]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray, taken_rows
 from crfkit.compiler.jit import frozen, protect
-from crfkit.data.frames import frame_columns, group_offsets, shared_columns
+from crfkit.data.frames import Keys, frame_columns, frame_offsets, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
@@ -196,15 +196,15 @@ class PackedSequences:
         return cls.from_flat(X, np.diff(group_offsets(groups)), feature_names)
 
     @classmethod
-    def from_frame(cls, df: Frame, by: str, columns: Sequence[str] | None = None) -> Self:
+    def from_frame(cls, df: Frame, by: Keys, columns: Sequence[str] | None = None) -> Self:
         """Pack the numeric and boolean columns of a data frame, one row a token.
 
         Parameters
         ----------
         df : DataFrame
-            A pandas data frame.
-        by : str
-            The column that tells the sequences apart, as in :meth:`from_groups`.
+            A frame of pandas or polars.
+        by : str or list of str
+            The column that tells the sequences apart, as in :meth:`from_groups`, or several.
         columns : sequence of str, optional
             The feature columns; all but `by` if not given.
 
@@ -217,7 +217,7 @@ class PackedSequences:
             ``SequenceVectorizer().fit_transform(sequences_from_frame(df, by))``.
         """
         names = frame_columns(df, by, columns)
-        lengths = np.diff(group_offsets(df[by].to_numpy()))
+        lengths = np.diff(frame_offsets(df, by))
         return cls.from_flat(df[names], lengths, [str(name) for name in names])
 
     def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit._warnings import warn_user
-from crfkit.data.frames import numeric_block, shared_columns
+from crfkit.data.frames import is_frame, numeric_block, shared_columns
 
 BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside the others
 
@@ -66,9 +66,16 @@ def is_matrix(item: Any) -> bool:
     return is_frame(item) or bool(sp.issparse(item))
 
 
-def is_frame(item: Any) -> bool:
-    """Whether an item is a data frame."""
-    return hasattr(item, "to_numpy") and getattr(item, "ndim", 0) == 2
+def plain_array(item: Any) -> Any:
+    """Return an array of another library (PyTorch, JAX, TensorFlow) as one of NumPy.
+
+    Anything else is returned as it is; errors are those of that library.
+    """
+    if isinstance(item, (list, tuple, np.ndarray, np.generic)) or hasattr(item, "to_numpy"):
+        return item
+    if hasattr(item, "__array__"):
+        return np.asarray(item)
+    return np.from_dlpack(item) if hasattr(item, "__dlpack__") else item
 
 
 def numeric_array(values: Any, where: str) -> FloatArray:
@@ -96,8 +103,7 @@ def numeric_array(values: Any, where: str) -> FloatArray:
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
     """Return a float64 block in C order: a view, where it is one already."""
-    is_frame = hasattr(dense, "columns")
-    block = numeric_block(dense, where) if is_frame else numeric_array(dense, where)
+    block = numeric_block(dense, where) if is_frame(dense) else numeric_array(dense, where)
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
     return np.ascontiguousarray(block).view()
@@ -175,7 +181,7 @@ def _check_places(places: NDArray[Any], size: int, name: str, where: str) -> Non
 
 def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | None) -> Any:
     """Pack one matrix a sequence into a container with ``from_flat``."""
-    items = list(sequences)
+    items = list(map(plain_array, sequences))
     rows = _stacked_rows(items)
     if rows is not None and n_features in (None, rows.shape[1]):
         with suppress(TypeError, ValueError):  # to look at each matrix tells which is wrong

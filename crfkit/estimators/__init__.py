@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from crfkit.estimators._graph_answers import GraphProbabilities as GraphProbabilities
     from crfkit.estimators.crf import CRFClassifier as CRFClassifier
     from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
+    from crfkit.estimators.frame import FrameClassifier as FrameClassifier
     from crfkit.estimators.graph import GraphCRF as GraphCRF
     from crfkit.estimators.hmm import HMMClassifier as HMMClassifier
     from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
@@ -28,6 +29,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "_graph_answers": "GraphAnswer GraphProbabilities",
         "crf": "CRFClassifier EarlyStopping",
         "cv": "CRFClassifierCV",
+        "frame": "FrameClassifier",
         "graph": "GraphCRF",
         "hmm": "HMMClassifier",
         "max_margin": "MaxMarginCRF",

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from crfkit._types import BoolArray, CodeArray, IntArray
+from crfkit.data.frames import is_frame, records
 from crfkit.data.labels import are_lists, iterate_sequences
 from crfkit.data.validation import is_matrix, token_place
 from crfkit.features.attributes import check_name
@@ -389,8 +390,8 @@ def _places(lengths: list[IntArray], size: int) -> list[str]:
 
 def _tokens(s: int, sequence: Any) -> list[Any]:
     """Return the tokens of a sequence that is no list."""
-    if hasattr(sequence, "columns"):  # a data frame
-        return list(sequence.to_dict("records"))
+    if is_frame(sequence):
+        return records(sequence)
     if not is_matrix(sequence):
         return list(sequence)
     if sequence.dtype.kind not in "biuUO" or sequence.ndim not in (1, 2) or issparse(sequence):

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state, indexable
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray, ObjectArray
-from crfkit.data.labels import LabelStream
+from crfkit.data.frames import Keys, frame_columns, frame_offsets
+from crfkit.data.labels import LabelStream, by_sequence
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.sequences import as_lists
 
@@ -97,6 +98,9 @@ class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]
         Number of folds.
     random_state : int, RandomState instance or None, default=None
         Puts the sequences into a random order first; None: they are dealt as they come.
+    by : str, list of str or None, default=None
+        Where X is a data frame with one row a token: the column that tells its sequences apart, or
+        several. y has a label for each row then, and folds are rows of whole sequences.
 
     References
     ----------
@@ -110,9 +114,12 @@ class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]
     [[0, 2], [1, 3]]
     """
 
-    def __init__(self, n_splits: int = 5, *, random_state: Any = None) -> None:
+    def __init__(
+        self, n_splits: int = 5, *, random_state: Any = None, by: Keys | None = None
+    ) -> None:
         self.n_splits = n_splits
         self.random_state = random_state
+        self.by = by
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds."""
@@ -120,6 +127,11 @@ class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]
 
     def _iter_test_indices(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[IntArray]:
         check_whole("n_splits", self.n_splits, 2)
+        offsets = None
+        if self.by is not None:
+            frame_columns(X, self.by, None)
+            offsets = frame_offsets(X, self.by)
+            y = None if y is None else by_sequence(y, offsets)
         if y is None or len(y) < self.n_splits:
             given = "no labels" if y is None else f"{len(y)} sequences"
             raise ValueError(f"{self.n_splits} folds cannot be made of {given}.")
@@ -127,7 +139,8 @@ class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]
         if self.random_state is not None:
             order = check_random_state(self.random_state).permutation(order)
         folds = _deal(_counts(y), self.n_splits, order)
-        return (np.flatnonzero(folds == fold) for fold in range(self.n_splits))
+        rows = folds if offsets is None else np.repeat(folds, np.diff(offsets))
+        return (np.flatnonzero(rows == fold) for fold in range(self.n_splits))
 
 
 def _counts(y: Any) -> IntArray:

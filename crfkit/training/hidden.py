@@ -15,10 +15,11 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.frames import is_frame, kind_of
 from crfkit.data.labels import are_lists, check_sample_weight, iterate_sequences, object_array
 from crfkit.data.names import name_array
 from crfkit.data.targets import Targets, Weights
-from crfkit.data.validation import is_frame, is_matrix
+from crfkit.data.validation import is_matrix
 from crfkit.features import SequenceVectorizer, SymbolVectorizer
 from crfkit.features.word_table import StringNumbers
 from crfkit.generative.base import Emission, HiddenCounts, HiddenTables, Smoothing
@@ -138,13 +139,13 @@ class Reader:
 
 
 def _n_tokens(sequence: Any) -> int:
-    return int(sequence.shape[0]) if is_matrix(sequence) and sequence.ndim else len(sequence)
+    return int(sequence.shape[0]) if is_matrix(sequence) and sequence.shape else len(sequence)
 
 
 def _holds_symbols(sequence: Any) -> bool:
     """Whether an array or a data frame holds whole numbers or strings, which may name symbols."""
     if is_frame(sequence):
-        return all(kind.kind in "biuUO" for kind in sequence.dtypes)
+        return all(kind in "biuUO" for kind in map(kind_of, sequence.dtypes))
     return isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuUO"
 
 

@@ -1,5 +1,5 @@
-import builtins
 import io
+import sys
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ def test_labels_keep_their_type():
         (FRAME.drop(columns="line"), "tag", "no column 'line'"),
         (FRAME.assign(line=["a", "b", "a"]), "tag", "row 2: group 'a' comes back"),
         (FRAME.assign(line=["a", None, "b"]), "tag", "row 1: the group is missing"),
+        (FRAME.assign(line=pd.array([1, pd.NA, 2], "Int64")), "tag", "row 1: the group is missing"),
     ],
 )
 def test_frames_that_are_no_sequences_are_refused(frame, column, message):
@@ -95,13 +96,7 @@ def test_what_a_frame_cannot_hold_is_refused(X, labels, message):
 
 
 def test_without_pandas_the_error_says_what_to_do(monkeypatch):
-    def no_pandas(name, *args, **kwargs):
-        if name == "pandas":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    real = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", no_pandas)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="needs pandas: install it"):
         frame_from_sequences([["a"]])
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data.frames import frame_columns, group_offsets
+from crfkit.data.frames import frame_columns, frame_offsets, is_frame
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
 from crfkit.features.attributes import SKIP, finite_number
@@ -104,7 +104,7 @@ def read_tokens(X: Iterable[Any], columns: Columns, by: str | None) -> TokenTabl
     if `X` is none of these; ValueError if tokens have another number of fields than `columns`, or
     than one another.
     """
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
+    if is_frame(X):
         return _read_frame(X, columns, by)
     sequences = [s if isinstance(s, (list, tuple)) else list(s) for s in iterate_sequences(X, "X")]
     flat = list(chain.from_iterable(sequences))
@@ -240,13 +240,13 @@ def _read_frame(frame: Any, columns: Columns, by: str | None) -> TokenTable:
             "X is a data frame: name the column that tells the sequences apart, by='...'."
         )
     frame_columns(frame, by, None)
-    offsets = group_offsets(frame[by].to_numpy())
+    offsets = frame_offsets(frame, by)
 
     def column(reference: Reference, places: Places = None) -> list[Any]:
         name = _name(reference, columns, "rows of a frame")
         if name not in frame.columns:
             raise ValueError(f"the frame has no column {name!r}; it has {list(frame.columns)}.")
-        return _chosen(frame[name].tolist(), places)
+        return _chosen(frame[name].to_list(), places)
 
     return TokenTable(offsets, column)
 
