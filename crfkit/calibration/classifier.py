@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._doc_links import DocLink
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_option
 from crfkit._types import LEVELS, FloatArray
@@ -141,6 +142,8 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
     cv: Any = 5
     n_jobs: int | None = None
 
+    _doc_link_module = "crfkit"
+    _doc_link_template = DocLink()
     save = SaveMixin.save
     predict_marginals = _questions.predict_marginals
     predict_spans = _passed_on(_spans.predict_spans, of_probabilities=False)

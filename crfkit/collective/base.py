@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._doc_links import DocLink
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.collective.links import Network, adjacency_of
 from crfkit.data import LabelSequences
@@ -39,6 +40,8 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     classes_: ObjectArray
     scheme_: str = ""
     save = SaveMixin.save
+    _doc_link_module = "crfkit"
+    _doc_link_template = DocLink()
     score = score
     _fitted_labels, __setstate__ = fitted_labels, restore
 

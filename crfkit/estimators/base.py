@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._doc_links import DocLink
 from crfkit._parallel import ThreadMap
 from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
@@ -74,6 +75,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     fitted_by: ClassVar[frozenset[str]]  # attributes of which a fitted model has one
     _in_form: ClassVar[Any] = staticmethod(as_it_is)  # what new data are made when they are packed
     _asked_by: ClassVar[tuple[str, ...]] = ()  # parameters that a fitted model is made by
+    _doc_link_module = "crfkit"
+    _doc_link_template = DocLink()
 
     save = SaveMixin.save
     score = score

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._doc_links import DocLink
 from crfkit._params import check_whole
 from crfkit._progress import working
 from crfkit._types import CodeArray, ObjectArray
@@ -41,6 +42,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
     # Attributes that follow from the parameters and the other attributes: they are not stored.
     _derived: ClassVar[tuple[str, ...]] = ()
     _parameters: dict[str, Any]  # those of the last fit, of a class that reads them later
+    _doc_link_module = "crfkit"
+    _doc_link_template = DocLink()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # scikit-learn would wrap the output of each class that does not say otherwise.

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._doc_links import DocLink
 from crfkit._warnings import warn_user
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
@@ -149,6 +150,8 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None = None
 
     save = SaveMixin.save
+    _doc_link_module = "crfkit"
+    _doc_link_template = DocLink()
     score = score
     _fitted_labels, __setstate__ = fitted_labels, restore
 
