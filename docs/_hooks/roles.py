@@ -60,7 +60,9 @@ def _role(match: re.Match[str], where: str) -> str:
     shown = target.rpartition(".")[2] if short else target.removeprefix("crfkit.")
     shown = target if target.count(".") == 1 and target in api.rooms() else shown
     found = link(target, where)
-    return f"[`{shown}`][{found}]" if found else f"`{shown}`"
+    if not found:
+        return f"`{shown}`"
+    return f'<autoref identifier="{found}" optional><code>{shown}</code></autoref>'
 
 
 def _block(match: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -20,6 +21,11 @@ DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
 TEXTS = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 DIAGRAM = "![How the parts work together](pictures/architecture.svg)"
+COLORED = re.compile(
+    r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
+    flags=re.S,
+)
+SPEED = "<!-- the first paragraph of the benchmarks in the README -->"
 KINDS = {"class": "Classes", "function": "Functions", "data": "Constants", "module": "Modules"}
 
 
@@ -115,6 +121,30 @@ def _picture(match: re.Match[str]) -> str:
     return f'<figure class="picture" role="img" aria-label="{match[1]}">{text}</figure>'
 
 
+def _colored(match: re.Match[str]) -> str:
+    """Show the spans that the block before prints as comments, in the text that it names."""
+    block = match[1]
+    text = re.search(r'^text = "(.*)"$', block, flags=re.M)[1]
+    spans = re.findall(r"^# (\w+) +([\d.]+)  +(.+)$", block, flags=re.M)
+    colors = {label: i % 6 + 1 for i, label in enumerate(dict.fromkeys(s[0] for s in spans))}
+    parts, end = [], 0
+    for label, sure, words in spans:
+        found = re.compile(r"\s*".join(map(re.escape, words.split()))).search(text, end)
+        parts += [
+            html.escape(text[end : found.start()]),
+            f'<span class="crf-span" style="--c: var(--crf-{colors[label]}); --p: {sure}">'
+            f"{html.escape(found[0])}<small>{label} {sure}</small></span>",
+        ]
+        end = found.end()
+    shown = "".join([*parts, html.escape(text[end:])])
+    return f'```python\n{block}```\n{match[2]}<div class="crf-tagged">{shown}</div>\n'
+
+
+def _speed() -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.split("<!-- benchmarks:begin -->")[1].strip().split("\n\n")[0]
+
+
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     """Replace what browsers would need a script for."""
     if page.file.src_uri.startswith(("reference/", "examples/")):
@@ -122,4 +152,7 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     text = re.sub(r"```mermaid\n.*?```", DIAGRAM, text, flags=re.S)
     text = text.replace("](../benchmarks/results/", "](benchmarks/results/")
     text = re.sub(r"!\[([^\]]*)\]\((?:\.\./)?pictures/([\w-]+)\.svg\)", _picture, text)
+    text = COLORED.sub(_colored, text)
+    if SPEED in text:
+        text = text.replace(SPEED, _speed())
     return with_formulas(text)

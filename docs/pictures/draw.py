@@ -5,12 +5,15 @@ Lines and letters have the color of the text around them, so that one picture se
 
 from __future__ import annotations
 
+import math
 from html import escape
+from itertools import product
 from pathlib import Path
 
 HERE = Path(__file__).parent
 BLUE, ORANGE, GREEN, VIOLET = (f"var(--crf-{i}, {c})" for i, c in enumerate(
     ("#1e88e5", "#f4511e", "#43a047", "#8e24aa"), 1))  # fmt: skip
+BACK = "var(--md-default-bg-color, #fff)"
 SOFT = "var(--crf-soft, rgba(120,130,150,.14))"
 
 
@@ -113,5 +116,134 @@ def architecture():
     write("architecture", 1000, 350, *left, *middle, *right)
 
 
+TOKENS = ("Paris", "Hilton", "sleeps")
+LABELS = ("NAME", "PLACE", "O")
+COLORS = {"NAME": BLUE, "PLACE": ORANGE, "O": GREEN}
+# The scores of docs/what_is_a_crf.md.
+UNARY = ((1.0, 2.0, 0.0), (2.0, 0.5, 0.0), (0.0, 0.0, 3.0))
+PAIRS = ((1.5, -1.0, 0.5), (-1.0, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+
+def labelings():
+    """Return all labelings with their scores, best first."""
+    found = []
+    for path in product(range(3), repeat=3):
+        unary = sum(UNARY[t][k] for t, k in enumerate(path))
+        pairs = sum(PAIRS[i][j] for i, j in zip(path, path[1:], strict=False))
+        found.append((unary + pairs, path))
+    return sorted(found, reverse=True)
+
+
+def probabilities():
+    """Return all labelings with their probabilities, best first."""
+    total = sum(math.exp(score) for score, _ in labelings())
+    return [(math.exp(score) / total, path) for score, path in labelings()]
+
+
+def token_by_token():
+    """Draw a classifier of tokens beside a chain."""
+    parts = []
+    alone = ("PLACE", "NAME", "O")
+    together = ("NAME", "NAME", "O")
+    for left, title, labels in ((0, "each token alone", alone), (360, "a chain", together)):
+        parts.append(text(left + 160, 22, title, 14, font_weight=600))
+        xs = [left + 50 + 110 * t for t in range(3)]
+        for t, (x, label) in enumerate(zip(xs, labels, strict=True)):
+            parts.append(box(x - 42, 50, 84, 34, label, COLORS[label]))
+            parts.append(box(x - 42, 140, 84, 34, TOKENS[t], fill="none"))
+            parts.append(line(x, 139, x, 88, arrow=True))
+            if left and t:
+                parts.append(line(xs[t - 1] + 42, 67, x - 42, 67, BLUE, 3))
+    parts.append(line(330, 10, 330, 180, opacity=0.3))
+    write("crf-tokens", 680, 185, *parts)
+
+
+def trellis():
+    """Draw the nine scores of labels, the scores of pairs, and the best path."""
+    best = labelings()[0][1]
+    xs, ys = (120, 340, 560), (75, 175, 275)
+    parts = []
+    for t, i, j in product(range(2), range(3), range(3)):
+        on = best[t] == i and best[t + 1] == j
+        start, end = (xs[t] + 44, ys[i]), (xs[t + 1] - 44, ys[j])
+        parts.append(line(*start, *end, BLUE if on else "currentColor", 4 if on else 1.2,
+                          opacity=1 if on else 0.35))  # fmt: skip
+        share = (0.5, 0.3, 0.25)[abs(i - j)]
+        x, y = (a + share * (b - a) for a, b in zip(start, end, strict=True))
+        parts.append(text(x, y + 4, f"{PAIRS[i][j]:g}", 11, font_weight=700 if on else 400,
+                          color=BLUE if on else "currentColor", paint_order="stroke", stroke=BACK,
+                          stroke_width=5))  # fmt: skip
+    for t, k in product(range(3), range(3)):
+        on = best[t] == k
+        color = BLUE if on else "currentColor"
+        parts.append(box(xs[t] - 44, ys[k] - 24, 88, 48, f"{LABELS[k]}\n{UNARY[t][k]:g}", color))
+    for t in range(3):
+        parts.append(text(xs[t], 28, TOKENS[t], 15, font_weight=600))
+    write("crf-trellis", 680, 310, *parts)
+
+
+def shares():
+    """Draw the most probable labelings as bars."""
+    found = probabilities()
+    shown = [(" ".join(LABELS[k] for k in path), p) for p, path in found[:5]]
+    shown.append((f"the other {len(found) - 5}", sum(p for p, _ in found[5:])))
+    parts = []
+    for row, (name, p) in enumerate(shown):
+        y = 14 + 34 * row
+        color = BLUE if row == 0 else "currentColor"
+        parts.append(text(205, y + 17, name, 13, "end"))
+        parts.append(box(215, y, max(380 * p, 1), 24, color=color, round_=2,
+                         fill=BLUE if row == 0 else SOFT))  # fmt: skip
+        parts.append(text(222 + 380 * p, y + 17, f"{p:.3f}", 13, "start"))
+    write("crf-shares", 680, 220, *parts)
+
+
+def marginals():
+    """Draw the probability of each label of each token."""
+    parts = []
+    for t, token in enumerate(TOKENS):
+        left = 40 + 215 * t
+        parts.append(text(left + 85, 24, token, 15, font_weight=600))
+        for k, label in enumerate(LABELS):
+            p = sum(p for p, path in probabilities() if path[t] == k)
+            x, height = left + 60 * k, 120 * p
+            color = COLORS[label]
+            parts.append(box(x, 165 - height, 48, max(height, 0.5), "", color, color, round_=2))
+            parts.append(text(x + 24, 158 - height, f"{p:.2f}", 12))
+            parts.append(text(x + 24, 183, label, 12))
+    write("crf-marginals", 680, 195, *parts)
+
+
+def training():
+    """Draw the gradient as a difference of counts."""
+    pairs = (
+        sum(1 for i, j in zip(y, y[1:], strict=False) if i == j == 0) for _, y in probabilities()
+    )
+    expected = sum(n * p for n, (p, _) in zip(pairs, probabilities(), strict=True))
+    parts = [
+        box(10, 30, 180, 70, "count in the data:\nNAME follows NAME\n1 time", BLUE),
+        text(215, 70, "\u2212", 24),
+        box(
+            240,
+            30,
+            200,
+            70,
+            f"count the model expects:\nsum of probabilities\n{expected:.2f} times",
+            ORANGE,
+        ),
+        text(465, 70, "=", 22),
+        box(
+            490,
+            30,
+            180,
+            70,
+            f"raise the weight of\nNAME \u2192 NAME\nin proportion to {1 - expected:.2f}",
+            GREEN,
+        ),
+    ]
+    write("crf-training", 680, 120, *parts)
+
+
 if __name__ == "__main__":
-    architecture()
+    for picture in (architecture, token_by_token, trellis, shares, marginals, training):
+        picture()
