@@ -51,6 +51,18 @@ def names(quick: bool, limit: int | None = None) -> Scope:
     return {"X": X[:limit], "y": y[:limit], "X_new": X_new, "y_new": y_new}
 
 
+def frames(quick: bool) -> Scope:
+    """Return names as data frames."""
+    from crfkit.data import frame_from_sequences
+
+    scope = names(quick)
+    whole, new = (
+        frame_from_sequences(scope[X], {"tag": scope[y]}, by="line")
+        for X, y in (("X", "y"), ("X_new", "y_new"))
+    )
+    return {"frame": whole, "new": new.drop(columns="tag"), "y_new": scope["y_new"]}
+
+
 def letters(quick: bool) -> Scope:
     """Return the pixels of handwritten letters, scaled; fold 0 is to be tagged."""
     with np.load(data_home() / "ocr_letters" / "letters.npz", allow_pickle=False) as stored:
@@ -132,6 +144,14 @@ def f1(true: Any, found: Any) -> float:
 def of_ner(scope: Scope) -> str:
     """Tell the F1 of entities."""
     return f"F1 {f1(scope['y_test'], scope['crf'].predict(scope['X_test']))}"
+
+
+def of_frames(scope: Scope) -> str:
+    """Tell the F1 of the column."""
+    from crfkit.data import labels_from_frame
+
+    found = labels_from_frame(scope["new"], "line", "predicted")
+    return f"F1 {f1(scope['y_new'], found)}"
 
 
 def of_embeddings(scope: Scope) -> str:
@@ -220,6 +240,7 @@ def of_stream(scope: Scope) -> str:
 
 GIVEN: dict[str, Callable[[bool], Scope]] = {
     "ner": files,
+    "frames": frames,
     "embeddings": letters,
     "penalties": lambda quick: names(quick, 1000),
     "uncertain": names,
@@ -233,6 +254,7 @@ GIVEN: dict[str, Callable[[bool], Scope]] = {
 }
 RESULT: dict[str, Callable[[Scope], str]] = {
     "ner": of_ner,
+    "frames": of_frames,
     "embeddings": of_embeddings,
     "penalties": of_penalties,
     "uncertain": of_uncertain,

@@ -492,7 +492,8 @@ def task_lines() -> list[str]:
          f"{case['seconds']:.1f}", case["result"])
         for case in cases("tasks").values()
     ]  # fmt: skip
-    return table(("task", "given", "lines", "seconds", "result"), rows)
+    head, _, *lines = table(("task", "given", "lines", "seconds", "result"), rows)
+    return [head, "| --- | --- | ---: | ---: | --- |", *lines]
 
 
 def _spread(values: list[float]) -> str:

@@ -43,6 +43,7 @@ class Task(NamedTuple):
 TASKS = [
     Task("ner", "Names in Spanish news, to an F1 of 0.80", "two CoNLL files", "ner"),
     Task("embeddings", "Dense vectors", "a matrix for each sequence", "embeddings"),
+    Task("frames", "From a data frame to a column of predictions", "a data frame", "data_frames"),
     Task("penalties", "Search over c1 and c2", "tokens and tags", "penalties"),
     Task("uncertain", "Confidence of each entity, the 20 least certain sentences",
          "tokens and tags", "uncertain"),
