@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _ROOMS = frozenset(
     "active_learning calibration collective compat constraints data datasets estimators features "
-    "generative graphs inference io labels losses metrics model_selection objective persistence "
-    "potentials solvers structures testing text".split()
+    "generative graphs inference inspection io labels losses metrics model_selection objective "
+    "persistence potentials solvers structures testing text".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(

@@ -24,7 +24,7 @@ LEVELS = {
     "training": 6, "persistence": 6,
     "estimators": 7,
     "calibration": 8, "collective": 8, "compat": 8, "demo": 8,
-    "cli": 9, "": 9, "warmup": 8,
+    "inspection": 9, "cli": 9, "": 9, "warmup": 8,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
 BASE = {"_doc_links", "_lazy", "_progress", "_version", "_params", "_types", "_warnings"}
@@ -193,7 +193,8 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
 
 # Rooms that get whatever users pass, whatever a file holds, and whatever numba is.
 BOUNDARIES = {"calibration", "cli", "compat", "compiler", "data", "features", "io", "labels",
-              "metrics", "model_selection", "persistence", "testing", "text", "warmup"}  # fmt: skip
+              "inspection", "metrics", "model_selection", "persistence", "testing", "text",
+              "warmup"}  # fmt: skip
 # Users pass objects of these rooms, too: to ask which of them it is, is to validate an input.
 INPUTS = {"data", "features", "labels"}
 

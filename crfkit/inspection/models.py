@@ -1,0 +1,91 @@
+"""From what users hold to the model within: searches, pipelines, calibrated ones, drop-ins."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.calibration import CalibratedSequenceClassifier
+from crfkit.compat.sklearn_crfsuite import CRF
+from crfkit.estimators.base import SequenceClassifier
+
+
+class Opened(NamedTuple):
+    """A fitted model, and the transformers that its sequences go through first."""
+
+    model: SequenceClassifier
+    before: tuple[Any, ...]
+    calibrated: Any = None  # the calibrated classifier that the model is within
+    n_before: int = 0  # how many transformers come before that
+
+    def transform(self, X: Any) -> Any:
+        """Return sequences as the model is given them."""
+        for step in self.before:
+            X = step.transform(X)
+        return X
+
+    def confidence(self, X: Any, of: str) -> list[Any] | None:
+        """Return the probabilities of predicted spans or tokens; None where there are none."""
+        if self.calibrated is not None:
+            for step in self.before[: self.n_before]:
+                X = step.transform(X)
+            return self.calibrated.confidence(X, of=of)  # type: ignore[no-any-return]
+        if not self.model.has_probabilities:
+            return None
+        model: Any = self.model
+        return model.confidence(self.transform(X), of=of)  # type: ignore[no-any-return]
+
+
+def opened(model: Any) -> Opened:
+    """Return the fitted model within a search, a pipeline, a calibrated or a compatible one.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of crfkit; a search or a pipeline of scikit-learn that ends in one.
+
+    Raises
+    ------
+    TypeError
+        If there is none within.
+    NotFittedError
+        If it is not fitted.
+    """
+    steps: list[Any] = []
+    calibrated, n_before = None, 0
+    while not isinstance(model, SequenceClassifier):
+        if isinstance(model, Pipeline):
+            check_is_fitted(model)
+            steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+            model = model.steps[-1][1]
+        elif isinstance(model, CRF):
+            model = model._fitted()
+        elif isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif isinstance(model, CalibratedSequenceClassifier):
+            check_is_fitted(model)
+            calibrated, n_before, model = model, len(steps), model.estimator_
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            _refuse(model)
+    check_is_fitted(model)
+    return Opened(model, tuple(steps), calibrated, n_before)
+
+
+def _refuse(model: Any) -> None:
+    """Raise the error that there is no model within."""
+    if hasattr(model, "estimator"):
+        check_is_fitted(model)  # a search before its fit
+    raise TypeError(
+        f"{type(model).__name__} is no fitted model of crfkit, nor a pipeline or a search (fitted "
+        "with refit=True) that ends in one."
+    )
+
+
+def name_of(model: Any) -> str:
+    """Return the name of the class of the model within, for titles."""
+    return type(opened(model).model).__name__

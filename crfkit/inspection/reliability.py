@@ -1,0 +1,3 @@
+"""Reliability diagrams, beside the other pictures of models."""
+
+from crfkit.calibration import ReliabilityDisplay as ReliabilityDisplay

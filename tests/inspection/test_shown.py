@@ -1,0 +1,61 @@
+"""Spans and tokens in color: marked, escaped, bounded."""
+
+import re
+
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from crfkit import UNLABELED, CRFClassifier, MaxMarginCRF, SequenceVectorizer
+from crfkit.calibration import CalibratedSequenceClassifier
+from crfkit.inspection import show_spans, show_tokens
+
+X = [[["w=in"], ["w=New"], ["w=<York>"]], [["w=Ada"], ["w=in"], ["w=<York>"]]] * 4
+Y = [["O", "B-LOC", "I-LOC"], ["B-PER", "O", "B-LOC"]] * 4
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CRFClassifier().fit(X, Y)
+
+
+def test_predicted_spans_have_their_probabilities_and_wrong_ones_are_marked(model):
+    assert model.predict(X[:1]) == Y[:1]
+    shown = show_spans(model, X, [["O", "B-LOC", "O"], Y[1]] * 4, n=2)
+    (line, other) = shown.lines
+    (span,), (true,) = line.predicted, line.true
+    assert span.probability == pytest.approx(model.predict_span_proba(X[:1])[0][0])
+    assert (span.start, span.stop, span.is_wrong) == (1, 3, True)
+    assert (true.start, true.stop, true.is_wrong) == (1, 2, True)
+    assert other.is_right and shown.n_left_out == 6
+    assert str(shown).splitlines()[1] == "   true: in [New | LOC ✗] <York>"
+    html = shown.to_html()
+    assert "<York>" not in html and "&lt;York&gt;" in html and "6 more sequences" in html
+    assert not re.search(r"<script|https?://|src=", html)
+
+
+def test_tokens_are_shown_with_true_labels_below_wrong_ones(model, tmp_path):
+    shown = show_tokens(model, X[:1], [["O", UNLABELED, {"B-PER", "O"}]])
+    assert [mark.is_wrong for mark in shown.lines[0].predicted] == [False, False, True]
+    shown.save(tmp_path / "tokens.html")
+    assert "2 of 3 tokens are right" in (tmp_path / "tokens.html").read_text("utf-8")
+    with pytest.raises(ValueError, match="sequence 0: y has 1 labels for 3 tokens"):
+        show_tokens(model, X[:1], [["O"]])
+
+
+def test_sequences_are_read_as_far_as_they_are_shown(model):
+    shown = show_spans(model, iter(X), n=3)
+    assert len(shown.lines) == 3 and shown.n_left_out is None
+    assert show_spans(model, SequenceVectorizer().fit_transform(X), n=3).n_left_out == 5
+    assert show_spans(MaxMarginCRF().fit(X, Y), X[:1]).lines[0].predicted[0].probability is None
+    segments = show_spans(None, [["a"] * 4], [[(0, 3, "X"), (1, 2, "Y")]])
+    assert str(segments) == "0  [a [a | Y] a | X] a"
+    assert len(show_spans(None, [["a"] * 9999], [["O"] * 9999])._repr_html_()) < 10_000
+    with pytest.raises(ValueError, match="nothing to show"):
+        show_spans(None, X)
+
+
+def test_calibrated_models_tell_their_calibrated_confidence():
+    pipeline = make_pipeline(SequenceVectorizer(), CRFClassifier())
+    model = CalibratedSequenceClassifier(pipeline, method="isotonic", cv=2).fit(X, Y)
+    (span,) = show_spans(model, X[:1]).lines[0].predicted
+    assert span.probability == pytest.approx(model.confidence(X[:1], of="spans")[0][0])
