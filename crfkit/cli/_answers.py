@@ -107,9 +107,11 @@ def read_rules(source: str | None) -> dict[str, Any]:
 
 
 def answers(
-    crf: Any, X: Any, arguments: argparse.Namespace, rules: dict[str, Any]
+    crf: Any, X: Any, arguments: argparse.Namespace, rules: dict[str, Any], *, rich: bool = False
 ) -> list[list[Answer]]:
-    """Return the labelings of each sequence that are to be printed."""
+    """Return the labelings of each sequence that are to be printed; `rich` ones with all."""
+    if rich:
+        return _rich(crf, X, arguments, rules)
     if arguments.nbest:
         return _best(crf.predict_n_best(X, arguments.nbest, as_spans=arguments.spans, **rules))
     notes: list[dict[str, str]] = [{}] * len(X)
@@ -117,6 +119,26 @@ def answers(
         notes = [{"probability": f"{p:.6g}"} for p in crf.confidence(X, **rules).tolist()]
     found = (_spans if arguments.spans else _columns)(crf, X, arguments, rules)
     return [[one._replace(notes=note)] for note, one in zip(notes, found, strict=True)]
+
+
+def _rich(
+    crf: Any, X: Any, arguments: argparse.Namespace, rules: dict[str, Any]
+) -> list[list[Answer]]:
+    """Return labels and spans, with their probabilities where the model has such."""
+    if arguments.nbest:
+        best = _best(crf.predict_n_best(X, arguments.nbest, **rules))
+        spans = _best(crf.predict_n_best(X, arguments.nbest, as_spans=True, **rules))
+        return [
+            [one._replace(spans=other.spans) for one, other in zip(*each, strict=True)]
+            for each in zip(best, spans, strict=True)
+        ]
+    sure = {"confidence": hasattr(crf, "confidence"), "spans": False}
+    told = argparse.Namespace(**{**vars(arguments), **sure})
+    found = answers(crf, X, told, rules)
+    if not hasattr(crf, "predict_spans"):
+        return found
+    spanned = _spans(crf, X, told, rules)
+    return [[one._replace(spans=other.spans)] for (one,), other in zip(found, spanned, strict=True)]
 
 
 def _spans(crf: Any, X: Any, arguments: argparse.Namespace, rules: dict[str, Any]) -> list[Answer]:

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold
 
 from crfkit._progress import working
 from crfkit.cli._evaluate import print_report
-from crfkit.cli._formats import Labeled
 from crfkit.cli._models import plain_tokens
+from crfkit.cli.formats import Labeled
 from crfkit.labels.sequences import names_of
 from crfkit.metrics import entity_f1_score, flat_accuracy_score
 from crfkit.metrics.segments import are_typed_tags

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.model_selection import KFold
 
 from crfkit._params import check_number, check_positive, check_whole
-from crfkit.cli._formats import chosen_scheme
+from crfkit.cli.formats import chosen_scheme
 from crfkit.estimators import (
     CRFClassifier,
     CRFClassifierCV,

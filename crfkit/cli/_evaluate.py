@@ -7,7 +7,7 @@ from typing import Any
 
 from crfkit.cli import _models
 from crfkit.cli._common import source, user_errors
-from crfkit.cli._formats import chosen_scheme, read_unknown
+from crfkit.cli.formats import chosen_scheme, read_unknown, separator
 from crfkit.io import read_columns
 from crfkit.labels.schemes import RUNS
 from crfkit.labels.sequences import names_of
@@ -41,8 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
         judge(arguments.model, arguments.data, arguments)
         return
     with user_errors():
-        separator = "\t" if arguments.tabs else None
-        rows = read_columns(source(arguments.data), sep=separator, encoding=arguments.encoding)
+        sep = separator(arguments)
+        rows = read_columns(source(arguments.data), sep=sep, encoding=arguments.encoding)
         if rows and len(rows[0][0]) < 2:
             raise ValueError("without --model the file needs two columns: true and predicted.")
         truth = [[row[-2] for row in sequence] for sequence in rows]
@@ -56,8 +56,9 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
     model.crf.set_params(n_jobs=arguments.jobs)
     with user_errors():
         data = model.data_format(arguments, data_path)
-        labeled = data.read(source(data_path), model.width)
-        predicted = [[*map(str, labels)] for labels in model.crf.predict(model.pack(labeled.X))]
+        labeled = data.read(source(data_path), model.width_in(data))
+        packed = model.pack(labeled.X, data)
+        predicted = [[*map(str, labels)] for labels in model.crf.predict(packed)]
         print_report(
             read_unknown(arguments, labeled.y),
             predicted,

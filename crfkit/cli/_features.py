@@ -7,7 +7,7 @@ import sys
 
 from crfkit.cli import _models
 from crfkit.cli._common import source, user_errors
-from crfkit.cli._formats import chosen_format
+from crfkit.cli.formats import chosen_format
 from crfkit.io import write_crfsuite_text
 
 

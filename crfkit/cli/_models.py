@@ -10,8 +10,16 @@ from typing import IO, Any, NamedTuple
 
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from crfkit.cli._columns import ColumnMatch, foreign_rows
 from crfkit.cli._common import user_errors
-from crfkit.cli._formats import FORMATS, DataFormat, chosen_format
+from crfkit.cli.formats import (
+    FORMATS,
+    DataFormat,
+    FormatOptions,
+    chosen_format,
+    format_name,
+    separator,
+)
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators import HMMClassifier
@@ -23,7 +31,7 @@ from crfkit.potentials import LinearChainModel
 from crfkit.potentials.semimarkov import SemiMarkovModel
 
 CRFSUITE_MAGIC = b"lCRF"
-_KEY = "command line"  # in the metadata of a model file
+_KEY, TOKENIZER = "command line", "tokenizer"  # in the metadata of a model file
 
 
 class OpenedModel(NamedTuple):
@@ -34,35 +42,73 @@ class OpenedModel(NamedTuple):
     about: dict[str, Any]  # what the file says of itself
     size: int  # of the file, in bytes
 
-    def pack(self, X: Sequence[Any]) -> Any:
-        """Return what the classifier takes."""
+    def pack(self, X: Sequence[Any], data: DataFormat) -> Any:
+        """Return what the classifier takes of rows of a file."""
+        if self._known is None or data.has_columns != self.has_columns:
+            rows = foreign_rows(self.features, data, X)
+            if self.features is None and data.has_columns and data.name != "columns":
+                raise ValueError(
+                    f"the model takes attributes of tokens, which --format {data.name} has not; "
+                    "give data of --format crfsuite, or train a model with templates."
+                )
+        elif self.matches(data):
+            rows = X
+        else:
+            rows = ColumnMatch.of(self, data, len(X[0][0]) if X else 0).rows(X)
         if self.features is not None:
-            return self.features.transform(X)
-        return plain_tokens(self.crf, X) if self._known is not None else X
+            return self.features.transform(rows)
+        return rows if self._known is None else plain_tokens(self.crf, rows)
 
     def data_format(self, arguments: argparse.Namespace, path: str) -> DataFormat:
-        """Return how to read a file: by options, else as the training data, else by its name."""
-        known = self._known
+        """Return how to read a file: by options, by its name, or else as the training data."""
+        known, named = self._known, arguments.format or format_name(path)
+        if arguments.tokenizer is None:
+            arguments.tokenizer = (self.about.get("metadata") or {}).get(TOKENIZER)
         if known is None:
             bare = self.features is None or isinstance(self.features[0], SequenceVectorizer)
-            if arguments.format is None and bare:
+            if named is None and bare:
                 raise ValueError(
                     "the model has no templates, it takes attributes: say --format crfsuite "
                     "(label TAB attribute TAB ...), or --format columns if cells are attributes."
                 )
             return chosen_format(arguments, path)
-        if arguments.format not in (None, known["format"]):
+        if named not in (None, known["format"]):
             return chosen_format(arguments, path)
-        return FORMATS[known["format"]](
-            label=known["label"] if arguments.label is None else arguments.label,
-            sep="\t" if arguments.tabs else known["sep"],
-            encoding=arguments.encoding,
-        )
+        given = FormatOptions(
+            known["label"] if arguments.label is None else arguments.label,
+            separator(arguments) or known["sep"], arguments.encoding,
+            known.get("header") if arguments.header is None else arguments.header,
+            arguments.tokenizer,
+        )  # fmt: skip
+        return FORMATS[known["format"]](given)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the model was trained on columns, not on attributes."""
+        return self._known is not None and bool(self._known["width"])
+
+    def matches(self, data: DataFormat) -> bool:
+        """Whether rows of a file have the columns of the training data as they stand."""
+        known = self._known or {}
+        return data.name == known.get("format") and data.has_fixed_columns
+
+    def width_in(self, data: DataFormat) -> int | None:
+        """Return how many columns the rows of a file must have; None for any number."""
+        return self.width if self.matches(data) else None
 
     @property
     def _known(self) -> dict[str, Any] | None:
         """What `crfkit train` wrote of the training data; None if it did not make the model."""
         return (self.about.get("metadata") or {}).get(_KEY)
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Names of the columns of the training data, None where they have none."""
+        known = self._known or {}
+        if "columns" not in known and known.get("format") == "conllu":  # of an older file
+            return FORMATS["conllu"](FormatOptions(known["label"])).columns
+        names: list[str] | None = known.get("columns")
+        return names
 
     @property
     def width(self) -> int | None:
@@ -91,7 +137,9 @@ def save_model(
 ) -> None:
     """Write a model with what tagging has to know of its training data."""
     model = crf if features is None else Pipeline([("features", features), ("crf", crf)])
-    save(model, path, metadata={_KEY: data.options() | {"width": width}})
+    known = data.options() | {"width": width, "columns": data.columns}
+    tokenizer = {} if data.given.tokenizer is None else {TOKENIZER: data.given.tokenizer}
+    save(model, path, metadata={_KEY: known} | tokenizer)
 
 
 def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:

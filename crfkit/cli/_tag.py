@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from crfkit._progress import working
 from crfkit.cli import _models
 from crfkit.cli._answers import answers, check_abilities, check_answers, read_rules, set_decoding
 from crfkit.cli._common import check_target, source, user_errors
-from crfkit.cli._formats import note_line
+from crfkit.cli._printing import Printer, chosen_printer
+from crfkit.cli.formats import format_name
 from crfkit.io.streams import open_output
+from crfkit.progress import ProgressBar
 
 BATCH = 50_000  # tokens that are tagged at a time
 
@@ -32,18 +35,27 @@ def run(arguments: argparse.Namespace) -> None:
         set_decoding(model.crf, arguments)
         rules = read_rules(arguments.constraints)
         data = model.data_format(arguments, arguments.data)
-        if arguments.all_marginals and data.name == "conllu":
+        printer = chosen_printer(data, arguments, format_name(arguments.output))
+        if arguments.all_marginals and data.name == "conllu" and not printer.is_rich:
             raise ValueError("--all-marginals: CoNLL-U has no place for them; use --marginals.")
         stream = source(arguments.data)
-        interactive = arguments.data == "-" and sys.stdin.isatty()
-        batches = _batches(data.iterate(stream, model.width), 1 if interactive else BATCH)
-        blocks = (_tagged(model, data, batch, arguments, rules) for batch in batches)
+        typed = arguments.data == "-" and sys.stdin.isatty()
         printed = arguments.output == "-"
-        with open_output(sys.stdout if printed else arguments.output) as write:
-            for block in blocks:
-                write(block)
-                if printed:
-                    sys.stdout.flush()
+        with _bar(printed, typed), working("tagging") as task:
+            sequences = data.iterate(stream, model.width_in(data))
+            with open_output(sys.stdout if printed else arguments.output) as write:
+                for batch in _batches(sequences, 1 if typed else BATCH):
+                    write(_tagged(model, printer, batch, arguments, rules))
+                    task.tell(sequences=task.facts.get("sequences", 0) + len(batch))
+                    if printed:
+                        sys.stdout.flush()
+
+
+def _bar(printed: bool, typed: bool) -> ProgressBar:
+    """Return a bar, which is shown where nothing else is printed on the terminal."""
+    streams = (sys.stderr, sys.stdout)
+    errors, output = (stream is not None and stream.isatty() for stream in streams)
+    return ProgressBar(shown=errors and not typed and not (printed and output))
 
 
 def _batches(
@@ -64,29 +76,17 @@ def _batches(
 
 def _tagged(
     model: Any,
-    data: Any,
+    printer: Printer,
     batch: list[tuple[list[Any], Any]],
     arguments: argparse.Namespace,
     rules: dict[str, Any],
 ) -> str:
     """Return the lines of a batch with their labels, or with their spans."""
-    lines: list[str] = []
-    X = model.pack([tokens for tokens, _ in batch])
-    found = answers(model.crf, X, arguments, rules)
-    for (tokens, sequence), listed in zip(batch, found, strict=True):
-        for answer in listed:
-            if arguments.spans:
-                lines += note_line(answer.notes)
-                lines += [_span_line(data, tokens, *span) for span in answer.spans]
-            else:
-                lines += data.tagged(sequence, answer.columns, answer.notes)
-            lines.append("")
-    return "\n".join(lines) + "\n"
-
-
-def _span_line(data: Any, tokens: list[Any], span: Any, probability: str | None) -> str:
-    """Return the line of a span: its first token, the one after its last, label, and text."""
-    cells = [str(span.start), str(span.stop), str(span.label)]
-    cells += [] if probability is None else [probability]
-    text = data.text(tokens[span.start : span.stop])
-    return "\t".join([*cells, text] if text else cells)
+    X = model.pack([tokens for tokens, _ in batch], printer.data)
+    found = answers(model.crf, X, arguments, rules, rich=printer.is_rich)
+    return "".join(
+        f"{line}\n"
+        for (tokens, sequence), listed in zip(batch, found, strict=True)
+        for answer in listed
+        for line in printer.lines(tokens, sequence, answer)
+    )

@@ -16,7 +16,7 @@ from crfkit.cli._common import CommandError, check_target, source, user_errors
 from crfkit.cli._cross_validation import cross_validate
 from crfkit.cli._estimators import check_model, make_estimator, model_type, search_c2
 from crfkit.cli._evaluate import judge
-from crfkit.cli._formats import DataFormat, Labeled, chosen_format, read_unknown
+from crfkit.cli.formats import DataFormat, Labeled, chosen_format, read_unknown
 from crfkit.labels.schemes import RUNS
 from crfkit.progress import ProgressBar
 from crfkit.training.start import STARTS

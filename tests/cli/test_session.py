@@ -88,7 +88,7 @@ def test_the_session_of_the_readme_on_a_terminal(tmp_path, environment):
         if " train " in command:
             lines = [line.rpartition("\r")[2] for line in output.split("\n")]
             assert [line.split()[0] for line in lines[:3]] == ["reading", "features", "fitting"]
-            assert re.fullmatch(r"fitting +\d+ iterations, objective [\d,.]+, [\d.]+ s", lines[2])
+            assert re.fullmatch(r"fitting +\d+ iterations, objective [\d,.]+, [\d.]+ s *", lines[2])
             rest = "\n".join(lines[3:])
         assert "\r" not in rest
         assert agrees(shown, rest), f"{command}\n{output}"

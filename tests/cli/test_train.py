@@ -6,7 +6,7 @@ import pytest
 import crfkit
 from crfkit import CRFClassifier, EarlyStopping, TemplateFeatures
 from crfkit.cli import _estimators, main
-from crfkit.cli._formats import FORMATS
+from crfkit.cli.formats import FORMATS
 from crfkit.cli.options import names
 from crfkit.inference import DECODERS
 from crfkit.io import read_conll

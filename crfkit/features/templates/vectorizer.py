@@ -18,7 +18,7 @@ from crfkit.features.templates.coded import LearnedTables, SourceTable, TokenRea
 from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features.templates.expressions import expression_plan
 from crfkit.features.templates.lines import crfpp_plan, template_lines, wapiti_plan
-from crfkit.features.templates.plan import Plan, Template
+from crfkit.features.templates.plan import INPUT, PHRASE, Plan, Template
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateGroup, TemplateVocabulary
 from crfkit.features.vectorizer import SequenceTransformer
@@ -58,6 +58,12 @@ class CompiledFeatures(SequenceTransformer):
     @abstractmethod
     def _compile(self) -> Plan:
         """Return the plan of the templates."""
+
+    @property
+    def columns_read(self) -> list[str | int]:
+        """The columns that templates look at, named or numbered as they name them."""
+        keys = [*((INPUT, field) for field in self.numeric), *self._compile().columns]
+        return list(dict.fromkeys(key[1] for key in keys if key[0] in (INPUT, PHRASE)))
 
     def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)

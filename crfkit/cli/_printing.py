@@ -1,0 +1,103 @@
+"""How labelings are printed: as lines of tokens, as tables, as objects."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from crfkit.cli._answers import Answer
+from crfkit.cli.formats import DataFormat, Words, note_line
+
+
+class Printer(ABC):
+    """Makes text of the labelings of sequences."""
+
+    name: ClassVar[str]
+    is_rich: ClassVar[bool] = False  # whether it prints labels, spans and their probabilities
+
+    def __init__(self, data: DataFormat, arguments: argparse.Namespace) -> None:
+        self.data, self.arguments = data, arguments
+
+    @abstractmethod
+    def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
+        """Return the lines of a labeling of a sequence."""
+
+
+class ConllPrinter(Printer):
+    """A token a line, as the format of the data has it, or spans in place of tokens."""
+
+    name = "conll"
+
+    def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
+        """Return the lines of tokens, or of spans, and a blank one."""
+        if not self.arguments.spans:
+            return [*self.data.tagged(sequence, answer.columns, answer.notes), ""]
+        known = self.data.words(tokens, sequence)
+        words = None if known is None else known.words
+        spans = [_span_line(words, *span) for span in answer.spans]
+        return [*note_line(answer.notes), *spans, ""]
+
+
+def _span_line(words: list[str] | None, span: Any, probability: str | None) -> str:
+    """Return the line of a span: its first token, the one after its last, label, and text."""
+    cells = [str(span.start), str(span.stop), str(span.label)]
+    cells += [] if probability is None else [probability]
+    cells += [] if words is None else [" ".join(words[span.start : span.stop])]
+    return "\t".join(cells)
+
+
+class JSONPrinter(Printer):
+    """An object a line, with what the object that was read had besides."""
+
+    name = "jsonl"
+    is_rich = True
+
+    def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
+        """Return one line."""
+        words = self.data.words(tokens, sequence)
+        found: dict[str, Any] = {} if words is None else dict(words.record or {})
+        if words is not None and words.text is not None:
+            found["text"] = words.text
+        if not self.arguments.spans:
+            found |= {} if words is None else {"tokens": words.words}
+            found |= _labels(answer.columns)
+        found["spans"] = [_span(words, *span) for span in answer.spans]
+        found |= {name: json.loads(value) for name, value in answer.notes.items()}
+        return [json.dumps(found, ensure_ascii=False)]
+
+
+def _labels(columns: list[list[str]]) -> dict[str, Any]:
+    """Return labels, and their probabilities where they were asked for."""
+    names = ("tags", "tag_probabilities")
+    found: dict[str, Any] = dict(zip(names, columns, strict=False))
+    if len(columns) > 1:
+        found["tag_probabilities"] = [float(p) for p in columns[1]]
+    if len(columns) > 2:
+        pairs = [[cell.rpartition(":") for cell in row] for row in zip(*columns[2:], strict=True)]
+        found["marginals"] = [{label: float(p) for label, _, p in row} for row in pairs]
+    return found
+
+
+def _span(words: Words | None, span: Any, probability: str | None) -> dict[str, Any]:
+    """Return a span of characters where the text is known, else of tokens."""
+    start, end = span.start, span.stop
+    found: dict[str, Any] = {"start": start, "end": end, "label": str(span.label)}
+    if words is not None:
+        found["text"] = " ".join(words.words[start:end])
+        if words.text is not None and words.offsets is not None:
+            start, end = words.offsets[start][0], words.offsets[end - 1][1]
+            found |= {"start": start, "end": end, "text": words.text[start:end]}
+    return found if probability is None else found | {"probability": float(probability)}
+
+
+PRINTERS: dict[str, type[Printer]] = {kind.name: kind for kind in (ConllPrinter, JSONPrinter)}
+_ENDINGS = {"jsonl": "jsonl", "csv": "csv", "conllu": "conll"}
+
+
+def chosen_printer(data: DataFormat, arguments: argparse.Namespace, named: str | None) -> Printer:
+    """Return how labelings are printed: by options, by the name of the file, or as the data are."""
+    name = arguments.output_format or _ENDINGS.get(named or "", data.output)
+    return PRINTERS[name](data, arguments)
