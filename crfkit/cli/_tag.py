@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -52,10 +54,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _bar(printed: bool, typed: bool) -> ProgressBar:
-    """Return a bar, which is shown where nothing else is printed on the terminal."""
-    streams = (sys.stderr, sys.stdout)
-    errors, output = (stream is not None and stream.isatty() for stream in streams)
-    return ProgressBar(shown=errors and not typed and not (printed and output))
+    """Return a bar, which is shown where nothing else may be printed on the terminal.
+
+    The program that reads a pipe may print there, too.
+    """
+    is_file = printed and _is_file(sys.stdout)
+    seen = sys.stderr is not None and sys.stderr.isatty()
+    return ProgressBar(shown=seen and not typed and (is_file or not printed))
+
+
+def _is_file(stream: Any) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # it is no stream of the system
+        return False
 
 
 def _batches(
