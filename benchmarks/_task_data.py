@@ -102,16 +102,21 @@ def rare(quick: bool) -> Scope:
     return {"X": X[::2], "y": y[::2], "X_test": X[1::2], "y_test": y[1::2]}
 
 
-def served(quick: bool) -> Scope:
-    """Save a model, and return requests of one sentence."""
+def model(quick: bool) -> Scope:
+    """Return a model that has learned names."""
     import crfkit
     from crfkit.features import preset
 
     scope = names(quick, 2000)
     words = crfkit.TemplateFeatures(preset("words", "w"), columns=["w"])
-    crf = crfkit.CRFClassifier(features=words).fit(scope["X"], scope["y"])
-    crfkit.save(crf, "tagger.crfkit")
-    return {"requests": [[tokens] for tokens in scope["X_new"]], "truth": crf}
+    return scope | {"crf": crfkit.CRFClassifier(features=words).fit(scope["X"], scope["y"])}
+
+
+def served(quick: bool) -> Scope:
+    """Save a model, and return requests of one sentence."""
+    scope = model(quick)
+    scope["crf"].save("tagger.crfkit")
+    return {"requests": [[tokens] for tokens in scope["X_new"]], "truth": scope["crf"]}
 
 
 def million(quick: bool) -> Scope:
@@ -215,6 +220,18 @@ def of_n_best(scope: Scope) -> str:
     return f"all labels right in {first:.0%} of the first, in {among:.0%} of the lists"
 
 
+def of_explain(scope: Scope) -> str:
+    """Tell what the terms add up to."""
+    why, table = scope["why"], scope["table"]
+    total = table["contribution"].sum()
+    return f"{len(table)} terms; they add up to {total:.3f}, as the scores: {why.difference:.3f}"
+
+
+def of_weights(scope: Scope) -> str:
+    """Tell how many there are."""
+    return f"{len(scope['learned']):,} rows with names, as CSV"
+
+
 def of_threads(scope: Scope) -> str:
     """Tell whether answers are those of one thread."""
     same = scope["answers"] == [scope["truth"].predict(one) for one in scope["requests"]]
@@ -248,6 +265,8 @@ GIVEN: dict[str, Callable[[bool], Scope]] = {
     "partial": half,
     "rare": rare,
     "n_best": names,
+    "explain": names,
+    "weights": model,
     "threads": served,
     "million": million,
     "stream": stream,
@@ -262,6 +281,8 @@ RESULT: dict[str, Callable[[Scope], str]] = {
     "partial": of_partial,
     "rare": of_rare,
     "n_best": of_n_best,
+    "explain": of_explain,
+    "weights": of_weights,
     "threads": of_threads,
     "million": of_million,
     "stream": of_stream,

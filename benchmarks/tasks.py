@@ -51,6 +51,8 @@ TASKS = [
     Task("partial", "Half of the labels are missing", "tokens and tags", "partly_labeled"),
     Task("rare", "Rare entities", "tokens and tags", "rare_entities"),
     Task("n_best", "The five best labelings", "tokens and tags", "n_best"),
+    Task("explain", "Why this label", "tokens and tags", "explain"),
+    Task("weights", "Weights to a table", "a fitted model", "weights_table"),
     Task("threads", "Serving from 8 threads", "a model file", "threads"),
     Task("million", "A million tokens", "tokens and tags", "million_tokens"),
     Task("stream", "A stream of sequences", "batches", "streams"),
