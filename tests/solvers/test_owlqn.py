@@ -8,6 +8,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OWLQN
 from crfkit.solvers.batch.base import Point, Vectors
 from crfkit.solvers.batch.lbfgs import CorrectionPairs
+from crfkit.solvers.batch.line_search import orthant_search
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_solvers import Quadratic
 
@@ -121,3 +122,16 @@ def test_columns_that_are_kept_give_the_directions_of_columns_that_are_read_anew
         anew = memory.direction_within(np.array(free), w, descent)
         np.testing.assert_allclose(kept[0], anew[0], rtol=1e-12)
         np.testing.assert_allclose(kept[1], anew[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("tried", [[64.0, 6.4, 1.0], [3.0, 1.5]])
+def test_a_step_that_is_far_too_long_goes_to_the_bottom_of_a_parabola(tried):
+    found = []
+
+    def evaluate(w):
+        found.append(1000.0 - w[0])
+        return 0.5 * (w[0] - 999.0) ** 2, w - 999.0
+
+    start = Point(0.0, np.array([1000.0]), 0.5, np.ones(1), descent=np.ones(1))
+    orthant_search(evaluate, Vectors(SERIAL, 1, width=1), start, -np.ones(1), tried[0], 20, 0.5)
+    np.testing.assert_allclose(found, tried)

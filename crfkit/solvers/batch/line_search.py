@@ -10,6 +10,8 @@ from crfkit.solvers.batch.base import Point, Vectors
 
 ARMIJO = 1e-4
 CURVATURE = 0.9
+# A step is far too long where a parabola is lowest at this share of it; it is not cut by more.
+FAR, SHORTEST = 0.25, 0.1
 # Two values closer than this, relatively, may differ by rounding alone.
 ROUNDING = 1e-14
 
@@ -90,7 +92,8 @@ def orthant_search(
     Backtracking with projection (Andrew and Gao 2007, section 3.2): where a parameter would
     change its sign it becomes 0; the descent of the start chooses the orthant where it is 0.
     `evaluate` adds the L1 norm to the value. A step that was too long is multiplied by `shrink`:
-    halves do better than interpolation, as the function along a projected line is no parabola.
+    halves do better than interpolation, as the function along a projected line is no parabola. One
+    that was far too long becomes shorter at once, a tenth at the least.
     """
     step = first_step
     for _ in range(max_steps):
@@ -100,5 +103,18 @@ def orthant_search(
         value, gradient = evaluate(w)
         if value <= start.value + ARMIJO * decrease + ROUNDING * abs(start.value):
             return Point(step, w, value, gradient, decrease)
-        step *= shrink if math.isfinite(value) else 0.1
+        step *= min(shrink, _share(decrease, value - start.value))
     return None
+
+
+def _share(decrease: float, change: float) -> float:
+    """Return the share of a step that a parabola tells, at least a tenth; 1 unless that is small.
+
+    Given by how much the value would fall along a line, and by how much it did change.
+    """
+    if not math.isfinite(change):
+        return SHORTEST
+    curvature = 2.0 * (change - decrease)
+    if not 0.0 < -decrease < FAR * curvature:
+        return 1.0
+    return max(-decrease / curvature, SHORTEST)
