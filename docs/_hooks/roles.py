@@ -20,7 +20,9 @@ TAKEN = re.compile(r"^(?:\w+\()?([\w.]+)(?:, .*)?\)?$")
 ROLE = re.compile(r":(?P<role>[a-z]+):`(?P<target>[^`]+)`")
 MATH = re.compile(r"^( *)\.\. math::(?P<first>.*)\n(?P<rest>(?:(?:\1 +.*)?\n)*)", flags=re.M)
 REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", flags=re.M)
-HEADING = re.compile(r"^(References|Notes|See Also)\n-+\n", flags=re.M)
+SEE_ALSO = re.compile(r"^See Also\n-+\n((?:.+\n?)+)", flags=re.M)
+ENTRY = re.compile(r"^([\w.]+) : ", flags=re.M)
+INNER = re.compile(r"^( {4,})([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) : (.+)\n(?=\1 {4}\S)", flags=re.M)
 
 
 def _page(name: str) -> api.Name | None:
@@ -41,9 +43,11 @@ def _candidates(target: str, where: str) -> list[str]:
 
 def link(target: str, where: str) -> str | None:
     """Return the path of the page, or of the member on it, that a role leads to."""
-    for name in _candidates(target, where):
+    names = _candidates(target, where)
+    for name in names:
         if found := _page(name):
             return found.path
+    for name in names:
         owner, _, member = name.rpartition(".")
         if owner and (found := _page(owner)) and found.kind == "class":
             return f"{found.path}.{member}"
@@ -59,15 +63,24 @@ def _role(match: re.Match[str], where: str) -> str:
     target = target.lstrip("~")
     shown = target.rpartition(".")[2] if short else target.removeprefix("crfkit.")
     shown = target if target.count(".") == 1 and target in api.rooms() else shown
+    return _linked(shown, target, where)
+
+
+def _linked(shown: str, target: str, where: str) -> str:
     found = link(target, where)
     if not found:
         return f"`{shown}`"
     return f'<autoref identifier="{found}" optional><code>{shown}</code></autoref>'
 
 
+def _see_also(entries: str, where: str) -> str:
+    found = ENTRY.sub(lambda match: f"- {_linked(match[1], match[1], where)}: ", entries)
+    return f"See Also\n--------\n{found}"
+
+
 def _block(match: re.Match[str]) -> str:
     text = f"{match['first']}\n{match['rest']}".strip()
-    formula = f"\\begin{{aligned}}{text}\\end{{aligned}}" if "&" in text else text
+    formula = f"\\begin{{align*}}{text}\\end{{align*}}" if "&" in text else text
     return f"{match[1]}{mathml(' '.join(formula.split()), block=True)}\n\n"
 
 
@@ -83,7 +96,8 @@ def markdown(text: str, where: str) -> str:
     text = ROLE.sub(lambda match: _role(match, where), text)
     text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
     text = REFERENCE.sub(r"\1\n\1\2. ", text)
-    text = HEADING.sub(r"**\1**\n\n", text)
+    text = SEE_ALSO.sub(lambda match: _see_also(match[1], where), text)
+    text = INNER.sub(r"\n\1- `\2` (\3):\n", text)
     return _literal(text)
 
 
@@ -109,15 +123,35 @@ def _modules(module: griffe.Module) -> list[griffe.Module]:
 
 
 def _take_functions(owner: griffe.Class) -> None:
-    for name, attribute in list(owner.attributes.items()):
-        if name.startswith("_") or attribute.is_alias or attribute.value is None:
+    """Make methods of what a class takes; where it has probabilities, also of what is for these."""
+    for name, function in _taken(owner, of_probabilities=False):
+        _add(owner, name, function)
+    known = owner.members.get("has_probabilities")
+    if known is not None and str(known.value) == "True":
+        for base in [owner, *owner.mro()]:
+            for name, function in _taken(base, of_probabilities=True):
+                _add(owner, name, function)
+
+
+def _taken(base: griffe.Class, of_probabilities: bool) -> list[tuple[str, griffe.Function]]:
+    found = []
+    for name, attribute in base.members.items():
+        if name.startswith("_") or not attribute.is_attribute or attribute.value is None:
             continue
-        match = TAKEN.match(str(attribute.value))
-        function = _function(owner, match[1] if match else name)
-        if function:
-            method = copy.copy(function)
-            method.name, method.parent = name, owner
-            owner.members[name] = method
+        value = str(attribute.value)
+        if value.startswith("OfProbabilities(") == of_probabilities:
+            match = TAKEN.match(value)
+            function = _function(base, match[1] if match else name)
+            found += [(name, function)] if function else []
+    return found
+
+
+def _add(owner: griffe.Class, name: str, function: griffe.Function) -> None:
+    here = owner.members.get(name)
+    if here is None or here.is_attribute:
+        method = copy.copy(function)
+        method.name, method.parent = name, owner
+        owner.members[name] = method
 
 
 def _function(owner: griffe.Class, path: str) -> griffe.Function | None:

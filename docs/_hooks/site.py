@@ -21,6 +21,8 @@ DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
 TEXTS = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 DIAGRAM = "![How the parts work together](pictures/architecture.svg)"
+# griffe takes "int, list or None" for a tuple.
+TUPLE = re.compile(r"\(<code>\((.*?)\)</code>")
 COLORED = re.compile(
     r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
     flags=re.S,
@@ -60,8 +62,8 @@ def _index_page() -> str:
 
 
 def _name_page(name: api.Name) -> str:
-    options = "\n    options:\n      members: false" if name.kind == "data" else ""
-    return f"---\ntitle: {name.name}\n---\n\n::: {name.path}{options}\n"
+    text = f"---\ntitle: {name.name}\n---\n\n::: {name.path}\n"
+    return f"{text}\n{markdown(name.summary, name.defined)}\n" if name.kind == "data" else text
 
 
 def _reference() -> dict[str, str]:
@@ -156,3 +158,10 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     if SPEED in text:
         text = text.replace(SPEED, _speed())
     return with_formulas(text)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Show types as they are written."""
+    if page.file.src_uri.startswith("reference/"):
+        return TUPLE.sub(r"(<code>\1</code>", html)
+    return html
