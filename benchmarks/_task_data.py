@@ -108,7 +108,7 @@ def model(quick: bool) -> Scope:
     from crfkit.features import preset
 
     scope = names(quick, 2000)
-    words = crfkit.TemplateFeatures(preset("words", "w"), columns=["w"])
+    words = crfkit.TemplateFeatures(preset("words", "word"), columns=["word"])
     return scope | {"crf": crfkit.CRFClassifier(features=words).fit(scope["X"], scope["y"])}
 
 

@@ -127,6 +127,12 @@ def test_the_reference_has_every_public_name_and_says_what_it_is(monkeypatch):
         assert name.summary, f"{path} has no docstring, or no comment above it"
 
 
+def test_every_how_to_page_is_listed():
+    listed = (DOCS / "howto" / "index.md").read_text(encoding="utf-8")
+    for page in (DOCS / "howto").glob("*.md"):
+        assert page.name == "index.md" or f"]({page.name})" in listed, page.name
+
+
 def test_the_page_on_architecture_has_each_room_at_its_level():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     shown = {}
