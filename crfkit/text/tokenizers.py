@@ -38,6 +38,7 @@ def characters(text: str) -> Places:
     return _whole(text, _found(_SIGNS, text), words=False)
 
 
+# Tokenizers by the names that `tokenizer=` takes.
 TOKENIZERS: dict[str, Tokenizer] = {
     "words": words,
     "whitespace": whitespace,
