@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from crfkit._warnings import warn_user
 from crfkit.cli import _models
 from crfkit.cli._common import source, user_errors
 from crfkit.cli.formats import chosen_scheme, read_unknown, separator
@@ -13,11 +14,15 @@ from crfkit.labels.schemes import RUNS
 from crfkit.labels.sequences import names_of
 from crfkit.metrics import (
     conlleval_report,
+    detect_scheme,
     entity_classification_report,
     flat_classification_report,
+    illegal_tags,
     segment_classification_report,
 )
 from crfkit.metrics.segments import are_tags, are_typed_tags
+
+USUAL = "IOB2"  # the scheme of entities where tags say no other one
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -84,10 +89,37 @@ def print_report(
         scheme = scheme or ("conll" if are_typed_tags(labels) else RUNS)
         report = segment_classification_report(truth, predicted, scheme=scheme, digits=4)
     elif kind == "entities":
-        scheme = "IOB2" if scheme in (None, RUNS) else scheme
+        scheme = _scheme_of(truth, None if scheme == RUNS else scheme)
         report = entity_classification_report(
             truth, predicted, mode="strict", scheme=scheme, digits=4
         )
     else:
         report = conlleval_report(truth, predicted)
     print(report)
+
+
+def _scheme_of(truth: list[list[Any]], scheme: str | None) -> str:
+    """Return the scheme by which strict entities are read; warn where tags are not as expected."""
+    known = [row for row in truth if all(isinstance(label, str) for label in row)]
+    try:
+        legal = detect_scheme(known)
+    except ValueError as error:
+        legal = None
+        if scheme is None:
+            warn_user(f"{error}. They are read as {USUAL}; --scheme names another one.")
+            return USUAL
+    if scheme is None:
+        if legal not in (None, USUAL):
+            warn_user(
+                f"the true tags are read as {legal}, as they are legal in it, but not in {USUAL}; "
+                "--scheme names another one."
+            )
+        return legal or USUAL
+    wrong = illegal_tags(known, scheme)
+    if wrong:
+        other = "" if legal is None else f" They are legal in {legal}: --scheme {legal}."
+        warn_user(
+            f"{len(wrong)} of the true tags are not legal in {scheme} and begin or end no entity "
+            f"as they stand; the first: {wrong[0]}.{other}"
+        )
+    return scheme

@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from crfkit.cli._columns import ColumnMatch, foreign_rows
-from crfkit.cli._common import user_errors
+from crfkit.cli._common import CommandError, user_errors
 from crfkit.cli.formats import (
     FORMATS,
     DataFormat,
@@ -20,6 +20,7 @@ from crfkit.cli.formats import (
     format_name,
     separator,
 )
+from crfkit.cli.options.parser import meant
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators import HMMClassifier
@@ -129,6 +130,11 @@ def make_features(template: str | None, data: DataFormat, width: int) -> Templat
         # Other fields of CoNLL-U are annotations, as the label is, and nearly tell it.
         tags = () if data.columns else range(1, width)
         return TemplateFeatures(preset(template or "words", 0, tags), columns=data.columns)
+    if not os.path.exists(template):
+        hint = meant(template, PRESETS)
+        raise CommandError(
+            f"--template {template}: no such file, and none of {', '.join(PRESETS)}{hint}"
+        )
     return TemplateFeatures.from_file(template, columns=data.columns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, partial
 from keyword import iskeyword
 from numbers import Real
@@ -184,9 +185,12 @@ def find_function(name: str, user: Functions) -> Function:
         return Function(user[name], ANY)
     known = FUNCTIONS.get(name) or HIDDEN.get(name)
     if known is None:
+        known_names = sorted([*FUNCTIONS, *user])
+        close = get_close_matches(name.lower(), known_names, n=1)
+        meant = f": did you mean {close[0]!r}? There are" if close else "; choose one of"
         raise ValueError(
-            f"there is no function {name!r}; choose one of {sorted([*FUNCTIONS, *user])}, or give "
-            f"it: functions={{{name!r}: ...}}"
+            f"there is no function {name!r}{meant} {known_names}, or give it: "
+            f"functions={{{name!r}: ...}}"
         )
     return known
 

@@ -76,6 +76,48 @@ def test_a_label_that_the_format_does_not_have_is_wrong_usage(
     assert message in err
 
 
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("lowr(col(0))", "there is no function 'lowr': did you mean 'lower'?"),
+        ("U00:%x[0,0]\nlower(col(0))", "mix notations: line 1, 'U00:%x[0,0]', is one of CRF++ or"),
+        ("# x\nlower(col(0))\nU00:%x[0,0]", "line 3, 'U00:%x[0,0]', is one of CRF++ or Wapiti"),
+        (None, "no such file, and none of words, names, tags, fields; did you mean words?"),
+    ],
+)
+def test_templates_that_are_none_are_told_what_was_meant(
+    corpus, tmp_path, monkeypatch, capsys, template, message
+):
+    monkeypatch.chdir(tmp_path)
+    if template is not None:
+        (tmp_path / "t").write_text(template)
+    name = "word" if template is None else "t"
+    code, _, err = run(capsys, "features", corpus / "test.txt", "--template", name)
+    assert code == 1
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("tags", "options", "warning", "support"),
+    [
+        ("I-X O I-X I-X", [], "the true tags are read as IO", 2),
+        ("B-X I-X O B-X", [], "", 2),
+        ("I-X O I-X I-X", ["--scheme", "IOB2"], "2 of the true tags are not legal in IOB2", 0),
+        ("B-X E-X O S-X", [], "the true tags are read as IOBES", 2),
+    ],
+)
+def test_the_scheme_of_entities_is_found_and_told(
+    tmp_path, capsys, tags, options, warning, support
+):
+    rows = "".join(f"w {tag} {tag}\n" for tag in tags.split())
+    (tmp_path / "x.txt").write_text(rows)
+    command = ["evaluate", tmp_path / "x.txt", "--report", "entities", *options]
+    code, out, err = run(capsys, *command)
+    assert code == 0
+    assert warning in err and bool(warning) == bool(err)
+    assert out.split()[-1] == str(support)
+
+
 def test_a_model_does_not_replace_the_data(tmp_path, capsys):
     path = tmp_path / "x.txt"
     path.write_text("a B\n")

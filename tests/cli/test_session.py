@@ -99,7 +99,7 @@ def test_a_terminal_shows_the_iterations_of_all_stages_as_one_search(tmp_path, e
     command = f"crfkit demo --write recipes && {train}"
     code, output = on_terminal(command, tmp_path, environment)
     assert code == 0
-    assert re.search(r"fitting +4/4 iterations, objective [\d,.]+, [\d.]+ s\n", output)
+    assert re.search(r"fitting +4/4 iterations, objective [\d,.]+, [\d.]+ s *\n", output)
 
 
 def test_typing_sequences_on_a_terminal_answers_each_at_once(tmp_path, environment):

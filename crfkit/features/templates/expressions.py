@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from crfkit.features.templates.plan import (
 
 _IS_TRUE: Calls = (("is true", ()),)
 TRANSITION = "transition"
+_OF_CRFPP = re.compile(r"[UuBb*][\w-]*:.*%")
 # Words for what a template describes instead of all tokens, and how its attributes' names begin.
 _PLACES = {TRANSITION: "", "first": "seg.first.", "last": "seg.last.", "single": "seg.single."}
 
@@ -109,6 +111,11 @@ def _parse(text: str) -> ast.expr:
     try:
         return parse(text)
     except ValueError as error:
+        if _OF_CRFPP.match(text):
+            raise ValueError(
+                f"template {text!r} is one of CRF++ or Wapiti: give syntax='crfpp' or 'wapiti', "
+                "and all templates in that notation; or leave out what stands before the colon."
+            ) from error
         raise ValueError(
             f"template {text!r} is {error}. Examples: w, w[-1], w[-1]|w, suffix(w, 3), "
             "w in cities, transition(pos[-1]|pos), col('any name')[-1]."

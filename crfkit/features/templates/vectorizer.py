@@ -299,7 +299,8 @@ class TemplateFeatures(CompiledFeatures):
             features = cls(text, syntax=syntax or tell_syntax(text), **params)
             features._compile()
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            problem = _mixed(text) if syntax is None else None
+            raise ValueError(f"{path}: {problem or error}") from error
         return features
 
     def _compile(self) -> Plan:
@@ -322,6 +323,24 @@ class TemplateFeatures(CompiledFeatures):
             bias = Template("bias", "", (), (), False)
             plan = plan._replace(templates=(bias, *plan.templates))
         return plan
+
+
+def _mixed(text: str) -> str | None:
+    """Return what is to be said of a text with lines of several notations, None of another."""
+    lines = [(n, line.strip()) for n, line in template_lines(text)]
+    of_kinds: dict[bool, tuple[int, str]] = {}
+    for number, line in lines:
+        if not line.startswith("#"):
+            marked = ":" in line and "%" in line and _MARKED_LINE.fullmatch(line) is not None
+            of_kinds.setdefault(marked, (number, line))
+    if len(of_kinds) < 2:
+        return None
+    (first, one), (other, another) = of_kinds[True], of_kinds[False]
+    return (
+        f"the templates mix notations: line {first}, {one!r}, is one of CRF++ or Wapiti, line "
+        f"{other}, {another!r}, is not. Write all lines in one notation: U00:%x[-1,0] and B; or "
+        "%x[-1,0], lower(%x[0,0]), transition(%x[0,0])."
+    )
 
 
 def tell_syntax(text: str) -> str:
