@@ -133,7 +133,8 @@ def _position(reference: Reference, columns: Columns, kind: str) -> int:
     if columns is None:
         raise ValueError(
             f"templates use the column {reference!r}, but the tokens are {kind}, whose fields have "
-            f"no names: name them all in order, columns=[{reference!r}, ...], or their numbers: col(0)."
+            f"no names: name them all in order, columns=[{reference!r}, ...], or use numbers: "
+            "col(0)."
         )
     if reference not in columns:
         raise ValueError(f"templates use the column {reference!r}, but columns={list(columns)}.")
