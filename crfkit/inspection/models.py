@@ -9,8 +9,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.calibration import CalibratedSequenceClassifier
+from crfkit.compat._eli5 import register_with_eli5
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators.base import SequenceClassifier
+from crfkit.estimators.linear import LinearClassifier
+
+register_with_eli5(LinearClassifier)
 
 
 class Opened(NamedTuple):
