@@ -16,6 +16,7 @@ from crfkit._parallel import without_collection
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.frames import is_column, is_frame, is_missing
+from crfkit.data.sequence_list import SequenceList
 from crfkit.data.validation import numeric_array, plain_array, token_place
 
 Label = Hashable
@@ -56,7 +57,7 @@ def object_array(items: Iterable[Any]) -> ObjectArray:
     return np.fromiter(items, dtype=object)
 
 
-class LabelSequences(list[list[Label]]):
+class LabelSequences(SequenceList[Label]):
     """A list of label sequences that NumPy always sees as a 1-D array of lists.
 
     It compares, prints, pickles and turns into JSON as the list of lists it is. As an array it has

@@ -20,6 +20,7 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
+from crfkit.data.sequence_list import SequenceList
 from crfkit.estimators._questions import tokens_of
 from crfkit.inference.base import marginals, plain_codes
 from crfkit.labels.fields import read_listed
@@ -53,7 +54,7 @@ def predict_spans(self: Any, X: Any, *, constraints: Any = None) -> list[list[Se
     the last step, ``pipeline[-1].predict_spans(pipeline[:-1].transform(X))``.
     """
     data = self._pack(X)
-    return segments_of(self, self._codes(data, constraints), data.offsets)
+    return SequenceList(segments_of(self, self._codes(data, constraints), data.offsets))
 
 
 def predict_span_proba(
@@ -134,7 +135,7 @@ def likely_spans(
         return _by_sequence(found, spans, potentials.offsets)
 
     chunks = self._ask(data, ask, constraints=constraints)
-    return [found for chunk in chunks for found in chunk]
+    return SequenceList(found for chunk in chunks for found in chunk)
 
 
 def confidence(

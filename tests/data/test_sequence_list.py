@@ -1,0 +1,23 @@
+"""Lists of sequences are shown in part, and are lists in all else."""
+
+import pickle
+
+from crfkit import CRFClassifier
+from crfkit.data import LabelSequences
+from crfkit.data.sequence_list import SequenceList
+
+
+def test_a_notebook_shows_the_first_sequences_escaped():
+    html = LabelSequences([["<b>", "A"] * 500] * 5000)._repr_html_()
+    assert len(html) < 10_000 and "<b>" not in html and "4,990 more" in html
+    assert "5,000 sequences, 5,000,000 items" in html
+    assert "more" not in LabelSequences([["A"]])._repr_html_()
+
+
+def test_spans_of_models_are_such_lists():
+    X, y = [[{"w": "a"}, {"w": "b"}]] * 3, [["B-X", "O"]] * 3
+    model = CRFClassifier().fit(X, y)
+    for found in (model.predict_spans(X), model.likely_spans(X)):
+        assert isinstance(found, SequenceList)
+        assert repr(found) == repr(list(found)) and found == list(found)
+        assert pickle.loads(pickle.dumps(found)) == found
