@@ -14,8 +14,9 @@ from typing import IO, Any, ClassVar, Self
 
 from crfkit._progress import Task, listen, unlisten
 
-WIDTHS = (24, 12, 6)  # of bars, the widest that leaves room for what is said beside it
-NAME = 10  # characters of a phase
+# Characters of a bar, the longest first, and how wide a line is that has one so long.
+BARS = ((24, 100), (16, 60), (6, 0))
+NAME = 8  # characters of a phase
 PLAIN_SECONDS = 30.0  # between lines where none can be written over
 _COLOR, _END = "\033[36m", "\033[0m"
 
@@ -58,10 +59,10 @@ class ProgressBar:
     >>> import sys
     >>> from crfkit import CRFClassifier, ProgressBar
     >>> X, y = [[["the"], ["dog"]]], [["DET", "NOUN"]]
-    >>> with ProgressBar(file=sys.stdout):
+    >>> with ProgressBar(file=sys.stdout):  # doctest: +ELLIPSIS
     ...     crf = CRFClassifier().fit(X, y)
-    features   1 sequences, 2 attributes, 0.0 s
-    fitting    6 iterations, objective 0.5574, 0.0 s
+    features 1 sequences, 2 attributes, ...
+    fitting  6 iterations, objective 0.5574, ...
     """
 
     # scikit-learn 1.9 passes it on to the estimators of a pipeline or search.
@@ -253,7 +254,7 @@ def running(task: Task, now: float) -> list[str]:
     """Return what is known of work under way, what matters most first."""
     seconds, left, said = now - task.started, _left(task), []
     if left is not None and task.done and seconds > 1.0:
-        said.append(f"about {duration(seconds * left / task.done)} left")
+        said.append(f"about {duration(math.ceil(seconds * left / task.done))} left")
     return [*said, *_facts(task), duration(seconds)]
 
 
@@ -285,8 +286,8 @@ def _value(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
-    if seconds < 9.95:
+    """Return a time as people say it; a whole number without decimals."""
+    if seconds < 9.95 and seconds != int(seconds):
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -296,24 +297,24 @@ def duration(seconds: float) -> str:
 
 
 def _fitted(name: str, said: list[str], width: int, share: float | None = None) -> str:
-    """Return a line that fits a width: the bar shrinks first, then the least is left out."""
-    for parts in _shorter(said):
-        for bar in _bars(share):
-            text = f"{name:<{NAME}} {bar}{', '.join(parts)}".rstrip()
+    """Return a line that fits a width: what matters least is left out first, then the bar."""
+    for bar in _bars(share, width):
+        for count in range(len(said), 0, -1):
+            text = f"{name:<{NAME}} {bar}{', '.join(said[:count])}"
             if len(text) <= width:
                 return text
-    return name[:width]
+    percent = "" if share is None else f"{int(100 * share):3d} %"
+    return f"{name:<{NAME}} {percent}".rstrip()[:width]
 
 
-def _shorter(said: list[str]) -> Iterator[list[str]]:
-    yield from (said[: len(said) - n] for n in range(len(said) + 1))
-
-
-def _bars(share: float | None) -> Iterator[str]:
+def _bars(share: float | None, width: int) -> Iterator[str]:
+    """Yield a bar for a width, then shorter forms of it."""
     if share is not None:
-        for size in WIDTHS:
-            filled = int(size * share)
-            yield f"[{'#' * filled}{'-' * (size - filled)}] {int(100 * share):3d} %  "
-        yield f"{int(100 * share):3d} %  "
+        percent = f"{int(100 * share):3d} %  "
+        for size, least in BARS:
+            if width >= least:
+                filled = int(size * share)
+                yield f"[{'#' * filled}{'-' * (size - filled)}] {percent}"
+        yield percent
     else:
         yield ""

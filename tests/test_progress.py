@@ -104,7 +104,7 @@ def test_an_error_ends_the_line_and_the_bar():
     assert not is_heard()
     with pytest.raises(KeyboardInterrupt), ProgressBar(stream), working("fitting"):
         raise KeyboardInterrupt
-    assert stream.getvalue().splitlines()[-1].startswith("fitting    interrupted")
+    assert stream.getvalue().splitlines()[-1].startswith("fitting  interrupted")
 
 
 def test_it_is_a_callback_where_scikit_learn_has_such():
@@ -118,7 +118,8 @@ def test_it_is_a_callback_where_scikit_learn_has_such():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.4, "59 s"), (59.6, "1:00 min"),
+    [(0.04, "0.0 s"), (3.0, "3 s"), (9.94, "9.9 s"), (9.96, "10 s"),
+     (59.4, "59 s"), (59.6, "1:00 min"),
      (3599.7, "1:00 h"), (7265, "2:01 h")],
 )  # fmt: skip
 def test_durations_are_written_as_people_say_them(seconds, text):
