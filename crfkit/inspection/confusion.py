@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from crfkit._types import IntArray, Segment
+from crfkit.data.labels import by_sequence
 from crfkit.inspection.markup import import_pandas
 from crfkit.inspection.models import name_of, opened
 from crfkit.inspection.plotting import NEGATIVE, POSITIVE, mixed, pyplot, shortened, text_color
@@ -109,9 +110,10 @@ class EntityConfusionDisplay:
             As for :meth:`plot`.
         """
         found = opened(estimator)
-        predicted = found.model.predict_spans(found.transform(X))
+        data = found.model._pack(found.transform(found.sequences(X)))
+        predicted = found.model.predict_spans(data)
         known = found.model.classes_.tolist()
-        (true,) = segments_of_labels(y, known=known)
+        (true,) = segments_of_labels(by_sequence(y, data.offsets), known=known)
         return cls._of(true, predicted, labels, name_of(estimator)).plot(**options)
 
     @classmethod

@@ -46,7 +46,8 @@ def explain(
         A fitted model of chains, segments, trees or graphs, a MEMM, or a hidden Markov model of
         order 1 whose emissions are sums over attributes; or what :func:`weights` takes beside.
     x : sequence
-        One sequence, in the form of those that the model predicts.
+        One sequence, in the form of those that the model predicts; for a model of data frames, the
+        rows of one.
     position : int, optional
         Compare with the best labeling that has another label at this token; from the end, if below
         0. By default with the second best labeling, or with `other`.
@@ -90,9 +91,9 @@ def explain(
     >>> round(sum(term.contribution for term in why.terms) - why.difference, 9)
     0.0
     """
-    inner, X = opened(model), [x]
-    estimator, X = inner.model, inner.transform(X)
-    estimator, data = _linear(estimator, X)
+    inner = opened(model)
+    X = inner.sequences(x) if inner.takes_frame(x) else [x]
+    estimator, data = _linear(inner.model, inner.transform(X))
     question = _Question(estimator, data, constraints)
     codes = question.chosen() if labels is None else question.given(labels, "labels")
     if other is not None:
@@ -106,7 +107,8 @@ def explain(
         raise ValueError(f"label={label!r:.60} needs a position.")
     else:
         others = question.next_best(codes)
-    texts = token_texts(x, data, estimator) if tokens is None else list(map(str, tokens))
+    shown = X[0] if isinstance(X, list) else x
+    texts = token_texts(shown, data, estimator) if tokens is None else list(map(str, tokens))
     if len(texts) != data.n_tokens:
         raise ValueError(f"tokens has {len(texts)} items, but x has {data.n_tokens} tokens.")
     return Explanation(question, Compared(codes, others, position), texts)

@@ -264,6 +264,8 @@ class Explanation:
         found, rows = self.reasons(_SHOWN), [["adds", "token", "what", "for", "against"]]
         for row in found:
             name = row.kind if row.attribute is None else short(row.attribute)
+            if row.attribute is not None and row.kind != "attribute":
+                name = f"{name} ({row.kind})"
             if row.value != 1.0:
                 name = f"{name} × {row.value:g}"
             rows.append([number(row.contribution), row.token, name, row.mine, row.theirs])

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit.calibration import CalibratedSequenceClassifier
 from crfkit.compat._eli5 import register_with_eli5
 from crfkit.compat.sklearn_crfsuite import CRF
+from crfkit.estimators import FrameClassifier
 from crfkit.estimators.base import SequenceClassifier
 from crfkit.estimators.linear import LinearClassifier
 
@@ -24,6 +25,15 @@ class Opened(NamedTuple):
     before: tuple[Any, ...]
     calibrated: Any = None  # the calibrated classifier that the model is within
     n_before: int = 0  # how many transformers come before that
+    frame: Any = None  # the classifier of frames that all of it is within
+
+    def sequences(self, X: Any) -> Any:
+        """Return sequences; those of a data frame, where the model takes frames and X is one."""
+        return self.frame.sequences(X) if self.takes_frame(X) else X
+
+    def takes_frame(self, X: Any) -> bool:
+        """Whether the model takes data frames, and X is one."""
+        return self.frame is not None and hasattr(X, "columns")
 
     def transform(self, X: Any) -> Any:
         """Return sequences as the model is given them."""
@@ -59,7 +69,7 @@ def opened(model: Any) -> Opened:
         If it is not fitted.
     """
     steps: list[Any] = []
-    calibrated, n_before = None, 0
+    calibrated, n_before, frame = None, 0, None
     while not isinstance(model, SequenceClassifier):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
@@ -67,6 +77,9 @@ def opened(model: Any) -> Opened:
             model = model.steps[-1][1]
         elif isinstance(model, CRF):
             model = model._fitted()
+        elif isinstance(model, FrameClassifier):
+            check_is_fitted(model)
+            frame, model = model, model.estimator_
         elif isinstance(model, FrozenEstimator):
             model = model.estimator
         elif isinstance(model, CalibratedSequenceClassifier):
@@ -77,7 +90,7 @@ def opened(model: Any) -> Opened:
         else:
             _refuse(model)
     check_is_fitted(model)
-    return Opened(model, tuple(steps), calibrated, n_before)
+    return Opened(model, tuple(steps), calibrated, n_before, frame)
 
 
 def _refuse(model: Any) -> None:

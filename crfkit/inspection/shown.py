@@ -234,7 +234,8 @@ def show_spans(
     model : estimator or None
         A fitted model, as of :func:`crfkit.inspection.weights`; None shows `y` alone.
     X : iterable of sequences, optional
-        As for `predict`; not needed without a model where `tokens` are given.
+        As for `predict`, or a data frame for a model of frames; not needed without a model where
+        `tokens` are given.
     y : iterable of sequences of labels, or of lists of (start, stop, label), optional
         The true labels, as of a fit. Where they differ from what is predicted, both are shown, and
         what is wrong is outlined.
@@ -298,10 +299,12 @@ def _shown(
         raise ValueError("there is nothing to show: give a model, or y.")
     if X is None and (model is not None or tokens is None):
         raise ValueError("X is missing: the sequences to show.")
+    found = None if model is None else opened(model)
     given = X if X is not None else tokens
+    if found is not None:
+        given = found.sequences(given)
     first, left = _first(given, n)
     texts = None if tokens is None else [list(map(str, own)) for own in _first(tokens, n)[0]]
-    found = None if model is None else opened(model)
     words = texts or _texts(first, found)
     lengths = list(map(len, words))
     true = None if y is None else _true_rows(y, lengths, n)

@@ -5,9 +5,9 @@ import re
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from crfkit import UNLABELED, CRFClassifier, MaxMarginCRF, SequenceVectorizer
+from crfkit import UNLABELED, CRFClassifier, FrameClassifier, MaxMarginCRF, SequenceVectorizer
 from crfkit.calibration import CalibratedSequenceClassifier
-from crfkit.inspection import show_spans, show_tokens
+from crfkit.inspection import explain, show_spans, show_tokens
 
 X = [[["w=in"], ["w=New"], ["w=<York>"]], [["w=Ada"], ["w=in"], ["w=<York>"]]] * 4
 Y = [["O", "B-LOC", "I-LOC"], ["B-PER", "O", "B-LOC"]] * 4
@@ -59,3 +59,15 @@ def test_calibrated_models_tell_their_calibrated_confidence():
     model = CalibratedSequenceClassifier(pipeline, method="isotonic", cv=2).fit(X, Y)
     (span,) = show_spans(model, X[:1]).lines[0].predicted
     assert span.probability == pytest.approx(model.confidence(X[:1], of="spans")[0][0])
+
+
+def test_rows_of_a_frame_are_shown_and_explained():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({
+        "s": [0, 0, 0, 1, 1, 1], "w": ["in", "New", "York", "Ada", "in", "York"],
+        "y": [*Y[0], *Y[1]],
+    })  # fmt: skip
+    model = FrameClassifier(by="s", label="y").fit(frame)
+    assert str(show_spans(model, frame, frame.y)).splitlines()[0].startswith("0  in [New York")
+    why = explain(model, frame[frame.s == 1], 0)
+    assert why.tokens == ["Ada", "in", "York"] and why.labels[0] == "B-PER"
