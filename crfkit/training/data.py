@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
@@ -71,6 +70,8 @@ def pack_made(X: Any, y: Any, features: Any, pack: Callable[[Any], Packed]) -> P
     data, vectorizer = pack(features.fit_transform(X, y))
     if vectorizer is None:
         return data, features
+    from sklearn.pipeline import Pipeline  # which loads much that few fits need
+
     return data, Pipeline([("features", features), ("vectorizer", vectorizer)])
 
 

@@ -122,9 +122,10 @@ class Problem:
 
     def objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
         """Return what the solver minimizes."""
+        weight = training.weight if self.scale == 1.0 else self.scale * training.weight
         return Objective(
             model, model.structure, self.loss(training), self.penalty,
-            training.data, training.targets, self.scale * training.weight, threads,
+            training.data, training.targets, weight, threads,
         )  # fmt: skip
 
     def attributes(self, model: Any, training: TrainingData, parameters: Any) -> dict[str, Any]:
