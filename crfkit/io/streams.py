@@ -7,10 +7,12 @@ import gzip
 import io
 import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from typing import IO, Any, Literal, TypeGuard
 
 from crfkit._progress import Task, is_heard, working
@@ -19,6 +21,7 @@ from crfkit.io.atomic import open_for_writing
 # Of a line: what is packed may unfold to a thousand times its size.
 MOST_CHARACTERS = 2**22
 BUFFER = 1 << 17  # bytes that are read at a time, where it is told how much has been read
+MOST_OF_A_FILE = 2**30  # of what is read as a whole
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -44,7 +47,70 @@ def _packed(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
             return lzma.LZMAFile(raw, mode)
         case ".bz2":
             return bz2.BZ2File(raw, mode)
+        case ".zst":
+            return _zstandard(raw, path, mode)
+        case ".zip":
+            return _only_member(raw, path, mode)
     return None
+
+
+def _zstandard(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
+    """Return a file of Zstandard, which Python has since 3.14; ColumnFormatError without it."""
+    with suppress(ImportError):
+        return import_module("compression.zstd").ZstdFile(raw, mode)
+    with suppress(ImportError):
+        package = import_module("zstandard")
+        if mode == "wb":
+            return package.open(raw, mode, closefd=False)
+        return io.BufferedReader(_Frames(raw, package.ZstdDecompressor().decompressobj))
+    raise ColumnFormatError(
+        f"{path} is packed by Zstandard, which Python reads since 3.14: install the package "
+        "`zstandard`, or unpack the file (`zstd -d`)"
+    )
+
+
+class _Frames(io.RawIOBase):
+    """What a file of Zstandard holds; EOFError where it is cut short, which the package passes."""
+
+    def __init__(self, raw: Any, frame: Callable[[], Any]) -> None:
+        self._raw, self._new, self._frame, self._left = raw, frame, None, b""
+
+    def readable(self) -> bool:
+        """Tell that there is something to read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Unpack a little."""
+        while not self._left:
+            packed = self._raw.read(4096)  # which may be many thousand times as much
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            while packed:
+                frame = self._frame or self._new()
+                self._left += frame.decompress(packed)
+                packed, self._frame = frame.unused_data, None if frame.eof else frame
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _only_member(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
+    """Return the one file of a zip archive; ColumnFormatError if there are others."""
+    if mode == "wb":
+        raise ColumnFormatError(f"{path}: zip archives are not written; use .gz, .xz or .bz2")
+    try:
+        archive = zipfile.ZipFile(raw)
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        if len(names) == 1:
+            return archive.open(names[0])
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise ColumnFormatError(f"{path}: the zip archive cannot be read ({error})") from error
+    raise ColumnFormatError(
+        f"{path} is a zip archive of {len(names)} files, {names[:5]!r}: unpack it, or pass one of "
+        "them, zipfile.ZipFile(path).open(name)"
+    )
 
 
 def source_name(source: Source) -> str:
@@ -109,7 +175,25 @@ def _lines(text: IO[str]) -> Iterator[str]:
     return iter(partial(text.readline, MOST_CHARACTERS), "")
 
 
+# What packed files begin with.
+_BEGINNINGS = {
+    b"\x1f\x8b": "gzip (.gz)",
+    b"\xfd7zXZ": "xz (.xz)",
+    b"BZh": "bzip2 (.bz2)",
+    b"\x28\xb5\x2f\xfd": "Zstandard (.zst)",
+    b"PK\x03\x04": "zip (.zip), or a workbook",
+    b"7z\xbc\xaf": "7z",
+    b"PAR1": "Parquet",
+}
+
+
 def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFormatError:
+    kinds = [kind for start, kind in _BEGINNINGS.items() if error.object.startswith(start)]
+    if before == 0 and kinds:
+        return ColumnFormatError(
+            f"{name} is no text: it begins as files of {kinds[0]} do; unpack or export it as text, "
+            "or give the path its suffix, if that is .gz, .xz, .bz2, .zst or .zip"
+        )
     # Decoding goes chunk by chunk: the lines of this chunk before the bad byte were not delivered.
     inside = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
     return ColumnFormatError(
@@ -137,21 +221,48 @@ def _without_end(line: object, name: str, number: int) -> str:
 
 def iter_lines(source: Source, encoding: str) -> Iterator[str]:
     r"""Yield the lines of `source` without their ends; only ``\n`` and ``\r\n`` end a line."""
+    name = source_name(source)
+    for number, line in enumerate(raw_lines(source, encoding), start=1):
+        yield _without_end(line, name, number)
+
+
+def raw_lines(source: Source, encoding: str) -> Iterator[Any]:
+    """Yield the lines of `source` as they are, those that are too long in parts."""
     name, number = source_name(source), 0
     with _open_lines(source, encoding) as lines:
         try:
-            for number, line in enumerate(lines, start=1):
-                yield _without_end(line, name, number)
+            for line in lines:
+                number += 1
+                yield line
         except UnicodeDecodeError as error:
             raise _undecodable(name, number, error) from error
-        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        except Exception as error:
             # An errno marks trouble of the machine; damaged data raise without one.
-            if getattr(error, "errno", None) is not None:
+            if not _is_damage(error) or getattr(error, "errno", None) is not None:
                 raise
             raise ColumnFormatError(
                 f"{name}, after line {number}: the compressed data are cut short or damaged "
                 f"({error}); fetch or write the file again"
             ) from error
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether an error tells that packed data are damaged."""
+    kinds = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+    return isinstance(error, kinds) or type(error).__name__ == "ZstdError"
+
+
+def read_text(source: Source, encoding: str) -> str:
+    """Return all of a source, ends of lines and a byte order mark included."""
+    name, parts, length = source_name(source), [], 0
+    for number, line in enumerate(raw_lines(source, encoding), start=1):
+        if not isinstance(line, str):
+            raise TypeError(f"{name}, line {number}: expected str, got {type(line).__name__}")
+        parts.append(line)
+        length += len(line)
+        if length > MOST_OF_A_FILE:
+            raise ColumnFormatError(f"{name} is longer than {MOST_OF_A_FILE:,} characters")
+    return "".join(parts)
 
 
 def _takes_text(stream: Any) -> bool:

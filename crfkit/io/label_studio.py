@@ -1,0 +1,315 @@
+"""Texts of Label Studio: tasks with annotations or predictions, JSON and JSON-MIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from crfkit._params import check_option
+from crfkit._types import Segment
+from crfkit._warnings import warn_user
+from crfkit.io.records import (
+    Record,
+    annotated,
+    as_texts,
+    character_places,
+    check_covered,
+    checked,
+    iter_records,
+    kept_meta,
+    labeled_spans,
+    rest_of,
+    span_fields,
+    taken,
+    unit_places,
+    with_scores,
+    write_json_list,
+)
+from crfkit.io.streams import ColumnFormatError, Source, Target
+from crfkit.text import AnnotatedText
+
+OF = ("annotations", "predictions")
+SEVERAL = ("raise", "first", "last", "each")
+_SCORE = "score"
+
+
+def read_label_studio(
+    source: Source,
+    *,
+    of: str = "annotations",
+    several: str = "raise",
+    text: str = "text",
+    label: str | None = None,
+    offsets: str = "characters",
+    encoding: str = "utf-8",
+) -> list[AnnotatedText]:
+    """Read texts that Label Studio has exported, as JSON or JSON-MIN.
+
+    Parameters
+    ----------
+    source : path, file object or iterable of dicts
+        One list of tasks, or a task in each line.
+    of : {"annotations", "predictions"}, default="annotations"
+        Whose spans to read: those of annotators (``completions`` in older exports), or those of
+        models.
+    several : {"raise", "first", "last", "each"}, default="raise"
+        What to do with a task that has several annotations: raise an error, take one, or make a
+        text of each.
+    text : str, default="text"
+        The name of the text in the data of a task.
+    label : str, optional
+        The name of the control of the labels (``from_name``), where there are several.
+    offsets : {"characters", "utf16"}, default="characters"
+        What positions count: characters, or UTF-16 code units, as Label Studio did until 2021: an
+        emoji counts as two of these. Where an export says what its spans cover, a mismatch is an
+        error.
+    encoding : str, default="utf-8"
+        The encoding of a path or binary stream.
+
+    Returns
+    -------
+    list of AnnotatedText
+        ``meta`` keeps all further fields: of the task, of its ``annotation``, its other ``results``
+        (relations, choices), and in ``meta["span_fields"]`` of its regions.
+
+    Raises
+    ------
+    ColumnFormatError
+        Naming file and task, if a text is missing, a span is not within it or covers something
+        else, or there is a choice to be made.
+
+    Warns
+    -----
+    UserWarning
+        With the number of tasks that have no annotation (or that was cancelled) and are left out.
+
+    Examples
+    --------
+    >>> region = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}
+    >>> result = [{"from_name": "label", "to_name": "text", "type": "labels", "value": region}]
+    >>> task = {"id": 7, "data": {"text": "Ann sleeps"}, "annotations": [{"result": result}]}
+    >>> read_label_studio([task])[0].spans
+    [Segment(start=0, stop=3, label='PER')]
+    """
+    check_option("of", of, OF)
+    check_option("several", several, SEVERAL)
+    found: list[AnnotatedText] = []
+    left: list[str] = []
+    controls: set[str] = set()
+    for where, task in iter_records(source, encoding):
+        if "data" not in task:
+            found.append(_read_min(where, task, text, label, offsets))
+            continue
+        data = dict(taken(task, "data", dict, where))
+        whole = taken(data, text, str, where)
+        chosen = _chosen(where, task, of, several)
+        if not chosen:
+            left.append(where)
+        for one in chosen:
+            meta = task | ({"data": data} if data else {})
+            found.append(_read(where, whole, one, meta, of, label, offsets, controls))
+    if left:
+        warn_user(f"{len(left)} tasks have no {of} and are left out, the first: {left[0]}.")
+    return found
+
+
+def _chosen(where: str, task: Record, of: str, several: str) -> list[Record]:
+    """Take the annotations out of a task that are to be read."""
+    key = "completions" if of == "annotations" and "completions" in task else of
+    listed = [dict(each) for each in task.pop(key, None) or []]
+    chosen = [each for each in listed if not each.get("was_cancelled")]
+    if len(chosen) > 1 and several == "raise":
+        raise ColumnFormatError(
+            f"{where} (id {task.get('id')!r}) has {len(chosen)} {of}: pass several='first', "
+            "'last' or 'each'"
+        )
+    return chosen[:1] if several == "first" else chosen[-1:] if several == "last" else chosen
+
+
+def _read(
+    where: str,
+    text: str,
+    annotation: Record,
+    task: Record,
+    of: str,
+    label: str | None,
+    offsets: str,
+    controls: set[str],
+) -> AnnotatedText:
+    spans: list[Any] = []
+    fields: list[Record] = []
+    others: list[Record] = []
+    for number, result in enumerate(annotation.pop("result", None) or []):
+        place = f"{where}, result {number}"
+        checked(result, "result", dict, place)
+        named = label is None or result.get("from_name") == label
+        if not named or "labels" not in (result.get("value") or {}):
+            _check_other(place, result, named)
+            others.append(result)
+            continue
+        controls.add(str(result.get("from_name")))
+        if len(controls) > 1:
+            raise ColumnFormatError(
+                f"{place}: labels come from {sorted(controls)}; pass one of them as label="
+            )
+        rest = dict(result)
+        for span, more in _regions(place, text, rest.pop("value"), offsets):
+            spans.append(span)
+            fields.append(rest | more)
+    fields, scores = with_scores(fields, _SCORE)
+    meta = {k: v for k, v in task.items() if k != "id"}
+    if annotation:
+        meta[of.removesuffix("s")] = annotation
+    if others:
+        meta["results"] = others
+    meta = kept_meta(meta, fields)
+    name = task.get("id")
+    return annotated(where, text, spans, id=name, meta=meta, span_probabilities=scores)
+
+
+def _check_other(where: str, result: Record, named: bool) -> None:
+    """Raise ColumnFormatError for labels of what is no plain text."""
+    kind = str(result.get("type", ""))
+    if named and kind in ("hypertextlabels", "paragraphlabels", "timeserieslabels"):
+        raise ColumnFormatError(
+            f"{where}: the labels are those of {kind!r}, whose positions are not those of a plain "
+            "text; label texts as <Text>, or pass label= to read others"
+        )
+
+
+def _regions(where: str, text: str, value: Any, offsets: str) -> Iterator[tuple[Segment, Record]]:
+    """Yield a span for each label of a region, and what else is said of it."""
+    place, rest = character_places(text, offsets), dict(value)
+    start, stop = (place(int(taken(rest, key, (int, str), where))) for key in ("start", "end"))
+    covered, labels = rest.pop("text", None), taken(rest, "labels", list, where)
+    more = {"value": rest} if rest else {}
+    for each in labels:
+        span = Segment(start, stop, checked(each, "a label", str, where))
+        check_covered(where, text, span, covered)
+        yield span, more
+
+
+def _read_min(
+    where: str, record: Record, text: str, label: str | None, offsets: str
+) -> AnnotatedText:
+    whole = taken(record, text, str, where)
+    keys = [key for key, value in record.items() if _holds_regions(value)]
+    if label is None and len(keys) > 1:
+        raise ColumnFormatError(f"{where}: labels come from {keys}; pass one of them as label=")
+    key = label or (keys or ["label"])[0]
+    spans, fields = [], []
+    for number, value in enumerate(record.pop(key, None) or []):
+        for span, more in _regions(f"{where}, {key} {number}", whole, value, offsets):
+            spans.append(span)
+            fields.append(more)
+    name = record.pop("id", None)
+    return annotated(where, whole, spans, id=name, meta=kept_meta(record, fields))
+
+
+def _holds_regions(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(x, dict) and "labels" in x for x in value)
+
+
+def write_label_studio(
+    target: Target,
+    texts: Iterable[AnnotatedText],
+    *,
+    of: str | None = None,
+    model_version: str | None = None,
+    text: str = "text",
+    label: str = "label",
+    offsets: str = "characters",
+) -> None:
+    """Write tasks for Label Studio to import, for example with spans that a model has found.
+
+    Parameters
+    ----------
+    target : path or file object
+        As of :func:`write_columns`: a path is replaced after all was written.
+    texts : iterable of AnnotatedText
+        The texts; what their reader has kept in `meta` goes back to its place.
+    of : {"annotations", "predictions"}, optional
+        Whether spans are those of annotators, or of a model, which annotators then correct. By
+        default they are predictions where there are probabilities or a `model_version`.
+    model_version : str, optional
+        The name of the model, for predictions.
+    text : str, default="text"
+        The name of the text in the data of a task, which is that of the object, too (``to_name``).
+    label : str, default="label"
+        The name of the control of the labels (``from_name``).
+    offsets : {"characters", "utf16"}, default="characters"
+        What positions count: see :func:`read_label_studio`.
+
+    Raises
+    ------
+    ColumnFormatError, TypeError, ValueError
+        Naming the text, if a span is `UNLABELED`, or JSON cannot hold `meta`.
+
+    Notes
+    -----
+    The probability of a span is the ``score`` of its region, the least of them that of the task, by
+    which Label Studio can sort.
+
+    Examples
+    --------
+    >>> import io
+    >>> from crfkit.text import AnnotatedText
+    >>> file = io.StringIO()
+    >>> one = AnnotatedText("Ann sleeps", [(0, 3, "PER")], span_probabilities=[0.9])
+    >>> write_label_studio(file, [one], model_version="crf-1")
+    >>> import json
+    >>> json.loads(file.getvalue())[0]["predictions"][0]["score"]
+    0.9
+    """
+    if of is not None:
+        check_option("of", of, OF)
+    write_json_list(target, _tasks(texts, of, model_version, text, label, offsets))
+
+
+def _tasks(
+    texts: Iterable[AnnotatedText],
+    of: str | None,
+    version: str | None,
+    name: str,
+    label: str,
+    offsets: str,
+) -> Iterator[tuple[str, Record]]:
+    for where, item in as_texts(texts):
+        scores, meta = item.span_probabilities, rest_of(item)
+        key = of or ("annotations" if scores is None and version is None else "predictions")
+        others = meta.pop("results", [])
+        annotation = dict(meta.pop(key.removesuffix("s"), {}))
+        annotation["result"] = _results(where, item, name, label, offsets) + others
+        if key == "predictions":
+            annotation |= {} if version is None else {"model_version": version}
+            annotation |= {_SCORE: min(scores)} if scores else {}
+        task: Record = {} if item.id is None else {"id": item.id}
+        task["data"] = {name: item.text, **meta.pop("data", {})}
+        yield where, task | meta | {key: [annotation, *meta.get(key, [])]}
+
+
+def _results(where: str, item: AnnotatedText, name: str, label: str, offsets: str) -> list[Record]:
+    """Return the regions of a text; labels of the same region are put together."""
+    place, results = unit_places(item.text, offsets), list[Record]()
+    pairs = zip(labeled_spans(item, where), span_fields(item, where), strict=True)
+    scores = item.span_probabilities or [None] * len(item.spans)  # type: ignore[list-item]
+    last: Any = None
+    for number, (((start, stop, kind), fields), score) in enumerate(
+        zip(pairs, scores, strict=True)
+    ):
+        region = fields.get("id")
+        if region is not None and (region, start, stop) == last:
+            results[-1]["value"]["labels"].append(kind)
+            continue
+        last = (region, start, stop)
+        value = {
+            "start": place(start),
+            "end": place(stop),
+            "text": item.text[start:stop],
+            "labels": [kind],
+            **fields.pop("value", {}),
+        }
+        result = {"id": f"span-{number}", "from_name": label, "to_name": name, "type": "labels"}
+        result |= fields | ({} if score is None else {_SCORE: score})
+        results.append(result | {"value": value})
+    return results
