@@ -17,7 +17,7 @@ from crfkit.inspection.markup import framed, page, short
 from crfkit.inspection.models import Opened, opened
 from crfkit.inspection.spans import segments_of_labels
 from crfkit.inspection.tokens import text_of, token_texts
-from crfkit.labels.schemes import OUTSIDE_LABEL
+from crfkit.labels.schemes import OUTSIDE_LABEL, looks_like_tag
 
 # After Okabe and Ito (2008): color-blind people tell these apart. Labels are written out, too.
 COLORS = (
@@ -87,7 +87,10 @@ class ShownSequences:
         names = dict.fromkeys(mark.label for line in lines for mark in _marks(line))
         names.pop(OUTSIDE_LABEL, None)
         ordered = sorted(names, key=str)
-        self._color = {name: COLORS[i % len(COLORS)] for i, name in enumerate(ordered)}
+        tags = all(map(looks_like_tag, ordered))  # of one type, they have one color
+        kinds = {name: str(name)[2:] if tags else name for name in ordered}
+        place = {kind: i for i, kind in enumerate(dict.fromkeys(kinds.values()))}
+        self._color = {name: COLORS[place[kinds[name]] % len(COLORS)] for name in ordered}
 
     def save(self, path: Any) -> None:
         """Write an HTML page to a file, which needs nothing from outside."""
