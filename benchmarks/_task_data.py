@@ -15,6 +15,7 @@ from crfkit.metrics import (
     entity_precision_recall_fscore_support,
     flat_accuracy_score,
     illegal_tags,
+    segment_f1_score,
     spans_from_tags,
 )
 
@@ -61,6 +62,28 @@ def frames(quick: bool) -> Scope:
         for X, y in (("X", "y"), ("X_new", "y_new"))
     )
     return {"frame": whole, "new": new.drop(columns="tag"), "y_new": scope["y_new"]}
+
+
+def tables(quick: bool) -> Scope:
+    """Write names as CSV files."""
+    from crfkit.io import write_csv
+
+    scope = names(quick)
+    write_csv("train.csv", scope["X"], {"tag": scope["y"]}, by="sentence")
+    write_csv("new.csv", scope["X_new"], by="sentence")
+    return {"y_new": scope["y_new"]}
+
+
+def exported(quick: bool) -> Scope:
+    """Write names as an export of Label Studio, and return new texts."""
+    from crfkit.io import write_label_studio
+    from crfkit.text import from_tokens
+
+    scope = names(quick)
+    labeled, true = (from_tokens(scope[X], scope[y]) for X, y in (("X", "y"), ("X_new", "y_new")))
+    write_label_studio("export.json", labeled)
+    texts = [one.text for one in true]
+    return {"labeled": labeled, "new_texts": texts, "tokenizer": "whitespace", "true": true}
 
 
 def letters(quick: bool) -> Scope:
@@ -157,6 +180,24 @@ def of_frames(scope: Scope) -> str:
 
     found = labels_from_frame(scope["new"], "line", "predicted")
     return f"F1 {f1(scope['y_new'], found)}"
+
+
+def of_tables(scope: Scope) -> str:
+    """Tell the F1 of the column."""
+    from crfkit.io import read_csv
+
+    _, found = read_csv("tagged.csv", label="tag", by="sentence")
+    return f"F1 {f1(scope['y_new'], found)}"
+
+
+def of_formats(scope: Scope) -> str:
+    """Tell the F1 of spans of characters, and whether what was written is read the same."""
+    same = [one.spans for one in scope["same"]] == [one.spans for one in scope["labeled"]]
+    same &= scope["labels"] == scope["tags"] and scope["rows"] == scope["tokens"]
+    true, found = ([one.spans for one in scope[name]] for name in ("true", "found"))
+    score = round(float(segment_f1_score(true, found)), 3)
+    number = sum(len(one.spans) for one in scope["labeled"])
+    return f"{number:,} spans {'the same' if same else 'not the same'} after both ways; F1 {score}"
 
 
 def of_embeddings(scope: Scope) -> str:
@@ -258,6 +299,8 @@ def of_stream(scope: Scope) -> str:
 GIVEN: dict[str, Callable[[bool], Scope]] = {
     "ner": files,
     "frames": frames,
+    "csv": tables,
+    "formats": exported,
     "embeddings": letters,
     "penalties": lambda quick: names(quick, 1000),
     "uncertain": names,
@@ -274,6 +317,8 @@ GIVEN: dict[str, Callable[[bool], Scope]] = {
 RESULT: dict[str, Callable[[Scope], str]] = {
     "ner": of_ner,
     "frames": of_frames,
+    "csv": of_tables,
+    "formats": of_formats,
     "embeddings": of_embeddings,
     "penalties": of_penalties,
     "uncertain": of_uncertain,
