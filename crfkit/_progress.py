@@ -18,7 +18,7 @@ class Task:
         self.phase, self.total, self.unit, self._listeners = phase, total, unit, listeners
         self.done: float = 0
         self.facts: dict[str, Any] = {}  # what else is to be shown
-        self.started = time.perf_counter()
+        self.started, self.thread = time.perf_counter(), threading.get_ident()
 
     def __enter__(self) -> Self:
         for listener in self._listeners:

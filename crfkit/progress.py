@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import sys
 import threading
 import time
@@ -140,7 +139,11 @@ class ProgressBar:
         """Show that it has ended."""
         with self._lock:
             self.interrupted |= bool(task.facts.get("interrupted"))
-            self._open = [each for each in self._open if each is not task]
+            if task not in self._open:  # it has ended with work that it was a part of
+                return
+            place = self._open.index(task)
+            others = [each for each in self._open[place:] if each.thread != task.thread]
+            self._open = self._open[:place] + others
             if self._open or not self.shown:
                 return
             text = _fitted(task.phase, ended(task), self._width())
@@ -211,7 +214,7 @@ class ProgressBar:
         """Return how many characters a line may have."""
         if not self._writes_over:
             return 10_000
-        return 100 if _in_notebook() else shutil.get_terminal_size().columns - 1
+        return 100 if _in_notebook() else _columns(self._stream) - 1
 
     def _write(self, text: str) -> None:
         """Write, unless nobody can read it."""
@@ -221,6 +224,15 @@ class ProgressBar:
             stream.flush()
         except (OSError, ValueError, AttributeError):  # the terminal is gone, or there is none
             self.shown = False
+
+
+def _columns(stream: IO[str]) -> int:
+    """Return how many characters a line of a terminal has."""
+    try:
+        width = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):  # it does not say
+        width = 0
+    return width or 80
 
 
 def _in_notebook() -> bool:

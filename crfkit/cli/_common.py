@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
@@ -53,6 +54,14 @@ def plain_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
+
+
+def is_file(stream: Any) -> bool:
+    """Whether a stream is a file, and no pipe, whose reader may print on the terminal, too."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # it is no stream of the system
+        return False
 
 
 def check_target(option: str, path: str) -> None:

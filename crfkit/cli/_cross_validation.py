@@ -36,7 +36,7 @@ def cross_validate(
         model.set_params(early_stopping=False)  # the file of --dev may hold what is judged
     if arguments.c2 == "auto":
         raise ValueError("--cross-validate needs one penalty: --c2 auto chooses by itself.")
-    with working("cross-validation", n_folds, "folds") as task:
+    with working("folds", n_folds, "folds") as task:
         for number, (train, test) in enumerate(folds, 1):
             own = None if weight is None else weight[train]
             known = [X[place] for place in train], [y[place] for place in train], own

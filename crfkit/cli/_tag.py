@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 from crfkit._progress import working
 from crfkit.cli import _models
 from crfkit.cli._answers import answers, check_abilities, check_answers, read_rules, set_decoding
-from crfkit.cli._common import check_target, source, user_errors
+from crfkit.cli._common import check_target, is_file, source, user_errors
 from crfkit.cli._printing import Printer, chosen_printer
 from crfkit.cli.formats import format_name
 from crfkit.io.streams import open_output
@@ -58,16 +56,9 @@ def _bar(printed: bool, typed: bool) -> ProgressBar:
 
     The program that reads a pipe may print there, too.
     """
-    is_file = printed and _is_file(sys.stdout)
+    to_file = printed and is_file(sys.stdout)
     seen = sys.stderr is not None and sys.stderr.isatty()
-    return ProgressBar(shown=seen and not typed and (is_file or not printed))
-
-
-def _is_file(stream: Any) -> bool:
-    try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except (OSError, ValueError):  # it is no stream of the system
-        return False
+    return ProgressBar(shown=seen and not typed and (to_file or not printed))
 
 
 def _batches(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from crfkit._progress import working
 from crfkit.cli import _models
-from crfkit.cli._common import CommandError, check_target, source, user_errors
+from crfkit.cli._common import CommandError, check_target, is_file, source, user_errors
 from crfkit.cli._cross_validation import cross_validate
 from crfkit.cli._estimators import check_model, make_estimator, model_type, search_c2
 from crfkit.cli._evaluate import judge
@@ -85,8 +85,9 @@ class TrainingFile(NamedTuple):
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     started = time.perf_counter()
-    shown = not arguments.quiet and sys.stderr is not None and sys.stderr.isatty()
-    bar = ProgressBar(shown=shown)
+    seen = not arguments.quiet and sys.stderr is not None and sys.stderr.isatty()
+    alone = arguments.cross_validate is None or sys.stdout.isatty() or is_file(sys.stdout)
+    bar = ProgressBar(shown=seen and alone)
     with bar:
         with user_errors():
             data = chosen_format(arguments, arguments.data)
