@@ -79,7 +79,7 @@ class OpenedModel(NamedTuple):
             known["label"] if arguments.label is None else arguments.label,
             separator(arguments) or known["sep"], arguments.encoding,
             known.get("header") if arguments.header is None else arguments.header,
-            arguments.tokenizer,
+            arguments.tokenizer, known.get("by") if arguments.by is None else arguments.by,
         )  # fmt: skip
         return FORMATS[known["format"]](given)
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from crfkit.cli._answers import Answer
 from crfkit.cli.formats import DataFormat, Words, note_line
+from crfkit.cli.formats.csv_tables import csv_row
 
 
 class Printer(ABC):
@@ -93,7 +94,47 @@ def _span(words: Words | None, span: Any, probability: str | None) -> dict[str, 
     return found if probability is None else found | {"probability": float(probability)}
 
 
-PRINTERS: dict[str, type[Printer]] = {kind.name: kind for kind in (ConllPrinter, JSONPrinter)}
+class CSVPrinter(Printer):
+    """A token a row, with the names of columns first; blank rows end sequences."""
+
+    name = "csv"
+    _has_names = False
+
+    def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
+        """Return the rows of tokens, or of spans, and a blank one."""
+        sep, known = self.data.sep or ",", self.data.words(tokens, sequence)
+        rows: list[list[str]] = [[] for _ in tokens]
+        names: list[str] = []
+        if self.arguments.spans:
+            names, words = ["start", "stop", "label"], None if known is None else known.words
+            names += ["probability"] * bool(self.arguments.confidence)
+            names += ["text"] * bool(words)
+            rows = [_span_line(words, *span).split("\t") for span in answer.spans]
+        elif known is not None:
+            rows = [list(row) for row in known.rows]
+            given = ["token", *(f"token_{i}" for i in range(1, len(known.rows[0])))]
+            names = [*(self.data.columns or given), *_names(answer.columns)]
+            rows = [[*row, *more] for row, *more in zip(rows, *answer.columns, strict=True)]
+        else:
+            names = _names(answer.columns)
+            rows = [list(row) for row in zip(*answer.columns, strict=True)]
+        # A span has a probability of its own.
+        notes = {} if "probability" in names and self.arguments.spans else answer.notes
+        lines = [csv_row([*row, *notes.values()], sep) for row in rows]
+        first = [] if self._has_names else [csv_row([*names, *notes], sep)]
+        self._has_names = True
+        return [*first, *lines, ""]
+
+
+def _names(columns: list[list[str]]) -> list[str]:
+    """Return the names of labels and of what follows them."""
+    names = ["predicted", "probability"][: len(columns)]
+    return names + [column[0].rpartition(":")[0] for column in columns[2:]]
+
+
+PRINTERS: dict[str, type[Printer]] = {
+    kind.name: kind for kind in (ConllPrinter, CSVPrinter, JSONPrinter)
+}
 _ENDINGS = {"jsonl": "jsonl", "csv": "csv", "conllu": "conll"}
 
 

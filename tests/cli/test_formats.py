@@ -1,5 +1,6 @@
 """Files of one format for models that were trained on another."""
 
+import gzip
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import crfkit
 from crfkit import CRFClassifier, TemplateFeatures
 from crfkit.cli import main
+from crfkit.io import read_csv
 
 WORDS = [("The", "DET"), ("dog", "NOUN"), ("barks", "VERB"), (".", "PUNCT")]
 CONLLU = "".join(
@@ -131,8 +133,8 @@ def test_objects_of_tokens_and_of_texts_train(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2 is no JSON"),
-        ("[1]", 'line 2: expected an object with "tokens" or "text"'),
+        ("{", "line 2: no JSON"),
+        ("[1]", 'line 2: expected an object'),
         ('{"tokens": ["a"]}', "none of ['tags', 'labels', 'ner_tags', 'pos_tags']: say with"),
         ('{"tokens": ["a"], "tags": []}', '"tags" has 0, but there are 1 tokens'),
         ('{"tokens": ["a"], "ner_tags": [3]}', "position 0: the label 3 of \"ner_tags\" is no"),
@@ -145,6 +147,42 @@ def test_objects_that_cannot_be_read_are_named(tmp_path, capsys, line, message):
     code, _, err = run(capsys, "train", tmp_path / "x.jsonl", "--model", tmp_path / "m")
     assert code == 1
     assert message in err
+
+
+def test_tables_have_names_quotes_and_a_column_of_sequences(tmp_path, capsys):
+    table = tmp_path / "x.csv"
+    table.write_text('id,Word,POS,Tag\ns1,Ann,NN,B-PER\n,"said, no",VB,O\ns2,A,DT,O\n,dog,NN,O\n')
+    (tmp_path / "t").write_text("Word\nPOS\n")
+    train = ["train", table, "--by", "id", "--template", tmp_path / "t", "--model", tmp_path / "m"]
+    assert run(capsys, *train, "--quiet") == (0, "", "")
+    assert {"Word=said, no", "POS=VB"} <= set(crfkit.load(tmp_path / "m")[-1].feature_names_in_)
+    _, out, _ = run(capsys, "tag", tmp_path / "m", table)
+    assert out.splitlines() == [
+        "Word,POS,Tag,predicted", "Ann,NN,B-PER,B-PER", '"said, no",VB,O,O', "",
+        "A,DT,O,O", "dog,NN,O,O", "",
+    ]  # fmt: skip
+    (tmp_path / "tagged.csv").write_text(out)
+    X, y = read_csv(tmp_path / "tagged.csv")
+    assert (len(X), y) == (2, [["B-PER", "O"], ["O", "O"]])
+    (tmp_path / "in.tsv").write_text("POS\tid\tWord\nNN\t1\tAnn\n")  # by name, in any order
+    by_name = ["tag", tmp_path / "m", tmp_path / "in.tsv", "--format", "csv", "--tabs"]
+    assert run(capsys, *by_name)[1] == "POS\tWord\tpredicted\nNN\tAnn\tB-PER\n\n"
+    code, _, err = run(capsys, *train, "--label", "Tga")
+    assert code == 1 and "no column is named 'Tga'" in err
+
+
+def test_what_is_tagged_is_written_as_the_ending_says(finder, tmp_path, capsys):
+    (tmp_path / "in").write_text("Ann sleeps\n")
+    command = ["tag", finder, tmp_path / "in", "--format", "tokens", "--output"]
+    assert run(capsys, *command, tmp_path / "o.csv", "--n-best", 1)[0] == 0
+    rows = (tmp_path / "o.csv").read_text().splitlines()
+    assert rows[0] == "token,predicted,rank,probability"
+    assert rows[1].startswith("Ann,B-PER,0,0.")
+    assert run(capsys, *command, tmp_path / "o.jsonl.gz")[0] == 0
+    with gzip.open(tmp_path / "o.jsonl.gz", "rt") as file:
+        assert json.loads(file.read())["tags"] == ["B-PER", "O"]
+    assert run(capsys, *command, tmp_path / "o.txt", "--output-format", "csv", "--spans")[0] == 0
+    assert (tmp_path / "o.txt").read_text() == "start,stop,label,text\n0,1,PER,Ann\n\n"
 
 
 def test_what_has_no_labels_teaches_nothing(tmp_path, capsys):

@@ -13,6 +13,7 @@ from crfkit.cli.formats.base import note_line as note_line
 from crfkit.cli.formats.columns import ColumnFormat
 from crfkit.cli.formats.conllu import ConlluFormat
 from crfkit.cli.formats.crfsuite import CRFsuiteFormat
+from crfkit.cli.formats.csv_tables import CSVFormat
 from crfkit.cli.formats.jsonl import JSONLFormat
 from crfkit.cli.formats.plain import TextFormat, TokenFormat
 from crfkit.io import known_labels
@@ -20,18 +21,24 @@ from crfkit.labels.schemes import get_scheme
 
 FORMATS: dict[str, type[DataFormat]] = {
     kind.name: kind
-    for kind in (ColumnFormat, ConlluFormat, JSONLFormat, TokenFormat, TextFormat, CRFsuiteFormat)
-}
+    for kind in (
+        ColumnFormat, ConlluFormat, CSVFormat, JSONLFormat, TokenFormat, TextFormat, CRFsuiteFormat,
+    )
+}  # fmt: skip
 _PACKED = (".gz", ".xz", ".bz2", ".zst", ".zip")
-_ENDINGS = {".conllu": "conllu", ".jsonl": "jsonl"}
+_ENDINGS = {".conllu": "conllu", ".csv": "csv", ".jsonl": "jsonl"}
 
 
 def format_name(path: str) -> str | None:
     """Return the format that the name of a file tells, None where it tells none."""
+    return next((name for end, name in _ENDINGS.items() if _stem(path).endswith(end)), None)
+
+
+def _stem(path: str) -> str:
     stem = path.lower()
     for packed in _PACKED:
         stem = stem.removesuffix(packed)
-    return next((name for end, name in _ENDINGS.items() if stem.endswith(end)), None)
+    return stem
 
 
 def separator(arguments: argparse.Namespace) -> str | None:
@@ -49,7 +56,7 @@ def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
     name = arguments.format or format_name(path) or "columns"
     options = FormatOptions(
         arguments.label, separator(arguments), arguments.encoding, arguments.header,
-        arguments.tokenizer,
+        arguments.tokenizer, arguments.by,
     )  # fmt: skip
     return FORMATS[name](options)
 

@@ -23,6 +23,7 @@ class FormatOptions(NamedTuple):
     encoding: str = "utf-8"
     header: bool | None = None  # whether the first line has names
     tokenizer: str | None = None
+    by: str | None = None  # the column that tells sequences apart
 
 
 class Words(NamedTuple):
@@ -57,9 +58,8 @@ class DataFormat(abc.ABC):
     def options(self) -> dict[str, Any]:
         """Return what a model file must remember to read more of the same."""
         known: dict[str, Any] = {"format": self.name, "label": self.label, "sep": self.sep}
-        if self.given.header is not None:
-            known["header"] = self.given.header
-        return known
+        further = {"header": self.given.header, "by": self.given.by}
+        return known | {name: value for name, value in further.items() if value is not None}
 
     @abc.abstractmethod
     def read(self, source: Any, width: int | None = None) -> Labeled:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crfkit.cli.formats.base import DataFormat, Labeled, Words, tagged_rows
 from crfkit.cli.formats.plain import tokenized
-from crfkit.io.streams import iter_lines, source_name
+from crfkit.io.records import iter_records
+from crfkit.io.streams import iter_lines
 from crfkit.text import AnnotatedText, as_tokenizer, to_tokens
 
 TOKENS, TEXT, WORD = "tokens", "text", "token"
@@ -30,15 +30,10 @@ class JSONLFormat(DataFormat):
 
     def _records(self, source: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the objects, and where they stand."""
-        for number, line in enumerate(iter_lines(source, self.encoding), start=1):
-            where = f"{source_name(source)}, line {number}"
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"{where} is no JSON: {error}; write one object a line.") from None
-            if not isinstance(record, dict) or not {TOKENS, TEXT} & set(record):
+        if not isinstance(source, str):  # a pipe is read once
+            source = filter(str.strip, iter_lines(source, self.encoding))
+        for where, record in iter_records(source, self.encoding):
+            if not {TOKENS, TEXT} & set(record):
                 raise ValueError(f'{where}: expected an object with "{TOKENS}" or "{TEXT}".')
             yield where, record
 

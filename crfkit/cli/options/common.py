@@ -38,15 +38,17 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("file format").add_argument
     what = "columns: a token a line, blank lines between sequences; conllu; csv; jsonl; tokens: a "
     what += "sequence a line, tokens split at blanks; text: a text a line; crfsuite: label TAB "
-    what += "attribute TAB ... (default: by the ending .conllu, .csv, .tsv, .jsonl; else columns)"
+    what += "attribute TAB ... (default: by the ending .conllu, .csv, .jsonl; else columns)"
     add("--format", choices=FORMATS, help=what, metavar="NAME")
     what = "the column of the labels: its name, or a number counted from 0, negative from the end "
     what += "(default: -1; of CoNLL-U upos)"
     add("--label", metavar="COLUMN", help=what)
     add("--sep", metavar="CHARACTER", help="what cells are split at (default: blanks; csv: ,)")
     add("--tabs", action="store_true", help="cells are split at tabs only, and may hold blanks")
-    what = "csv: whether the first line has the names of columns (default: told by --label)"
+    what = "csv: whether the first row has the names of columns (default: --header)"
     add("--header", action=argparse.BooleanOptionalAction, help=what)
+    what = "csv: the column that tells sequences apart (default: blank rows do)"
+    add("--by", metavar="COLUMN", help=what)
     what = f"how text becomes tokens: {', '.join(TOKENIZERS)}, or a regular expression of a token "
     what += "(default: that of the model, or words)"
     add("--tokenizer", metavar="NAME", help=what)
