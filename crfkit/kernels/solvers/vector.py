@@ -8,7 +8,7 @@ rows of a memory of earlier vectors, in single precision; ``1.0 * float(a)`` is 
 from __future__ import annotations
 
 from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, SingleArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
 
 # Riedmiller and Braun (1993): by how much steps of Rprop grow and shrink.
 GROW, SHRINK = 1.2, 0.5
@@ -151,6 +151,37 @@ def memory_columns(
             out[row + 1, a] = memory[row + 1, places[a]]
 
 
+@part
+def _subtract_row(
+    memory: SingleArray, last: int, factor: float, row: int, free: SingleArray, work: FloatArray
+) -> tuple[float, float, float]:
+    """Subtract a change of the gradient; return products of the changes in another row.
+
+    These are ``s . y``, ``y . y`` and ``s . work``.
+    """
+    curvature, square, along = 0.0, 0.0, 0.0
+    for a in range(work.shape[0]):
+        work[a] -= factor * float(free[a] * memory[last + 1, a])
+        step, change = 1.0 * float(memory[row, a]), 1.0 * float(free[a] * memory[row + 1, a])
+        curvature += step * change
+        square += change * change
+        along += step * work[a]
+    return curvature, square, along
+
+
+@part
+def _add_row(
+    memory: SingleArray, scale: float, last: int, factor: float, row: int, free: SingleArray,
+    work: FloatArray,
+) -> float:  # fmt: skip
+    """Scale, and add a row; return the product with another one."""
+    across = 0.0
+    for a in range(work.shape[0]):
+        work[a] = scale * work[a] + factor * float(free[a] * memory[last, a])
+        across += work[a] * float(memory[row, a])
+    return across
+
+
 @kernel
 def orthant_direction(
     places: IntArray,  # (A,) parameters, among them the free ones
@@ -160,53 +191,41 @@ def orthant_direction(
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
-    work: FloatArray,  # (2, A) workspace
+    free: SingleArray,  # (A,) workspace
+    work: FloatArray,  # (A,) workspace
     out: FloatArray,  # 0 at first
 ) -> float:
     """Two-loop recursion over the free parameters alone; the slope along ``out``.
 
     Free is what is not 0, or has a pseudo-gradient that is not. Changes count as far as they are
-    free, if their curvature is clearly positive; what is 0 only moves where that descends.
+    free, if their curvature is clearly positive; what is 0 only moves where that descends. A sweep
+    over the parameters ends what one pair does, and begins what the next one needs.
     """
-    scale = 0.0
+    scale, factor, count = 0.0, 0.0, rows.shape[0]
     for a in range(places.shape[0]):
         p = places[a]
-        work[0, a] = descent[p]
-        work[1, a] = 1.0 if w[p] != 0.0 or descent[p] != 0.0 else 0.0
-    for i in range(rows.shape[0] - 1, -1, -1):
-        row, curvature, square, along = rows[i], 0.0, 0.0, 0.0
-        for a in range(places.shape[0]):
-            step = 1.0 * float(memory[row, a])
-            change = work[1, a] * float(memory[row + 1, a])
-            curvature += step * change
-            square += change * change
-            along += step * work[0, a]
-        if not ratios[i] * curvature > 1e-10 * square:
-            products[0, i] = 0.0
-            continue
-        products[0, i] = curvature
-        products[1, i] = along / curvature
-        if scale == 0.0:
-            scale = ratios[i] * curvature / square
-        factor = products[1, i]
-        for a in range(places.shape[0]):
-            work[0, a] -= factor * work[1, a] * float(memory[row + 1, a])
-    if scale == 0.0:
-        scale = 1.0
-    for a in range(places.shape[0]):
-        work[0, a] *= scale
-    for i in range(rows.shape[0]):
-        if products[0, i] == 0.0:
-            continue
-        row, across = rows[i], 0.0
-        for a in range(places.shape[0]):
-            across += work[0, a] * float(memory[row + 1, a])
-        factor = ratios[i] * products[1, i] - across / products[0, i]
-        for a in range(places.shape[0]):
-            work[0, a] += factor * work[1, a] * float(memory[row, a])
+        work[a] = descent[p]
+        free[a] = 1.0 if w[p] != 0.0 or descent[p] != 0.0 else 0.0
+    last = rows[count - 1] if count else rows.shape[0]
+    for i in range(count - 1, -1, -1):
+        curvature, square, along = _subtract_row(memory, last, factor, rows[i], free, work)
+        factor, products[0, i] = 0.0, 0.0
+        if ratios[i] * curvature > 1e-10 * square:
+            factor, last = along / curvature, rows[i]
+            products[0, i], products[1, i] = curvature, factor
+            if scale == 0.0:
+                scale = ratios[i] * curvature / square
+    if scale != 0.0:
+        factor, last = -scale * factor, last + 1
+        for i in range(count):
+            if products[0, i] != 0.0:
+                across = _add_row(memory, scale, last, factor, rows[i] + 1, free, work)
+                factor, last = ratios[i] * products[1, i] - across / products[0, i], rows[i]
+                scale = 1.0
+        _add_row(memory, scale, last, factor, last, free, work)
     slope = 0.0
     for a in range(places.shape[0]):
-        p, moved = places[a], work[0, a]
+        p, moved = places[a], work[a]
         if w[p] != 0.0 or moved * descent[p] > 0.0:
             out[p] = -moved
             slope -= moved * descent[p]

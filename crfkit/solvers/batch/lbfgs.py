@@ -122,11 +122,11 @@ class CorrectionPairs:
         rows = frozen(2 * np.array(self._places, np.uint32))
         ratios = frozen(self._scales[rows] / self._scales[rows + 1])
         places, columns = self._columns_of(free, rows)
-        products, work, out = np.empty((2, len(rows))), np.empty((2, len(places))), np.zeros(len(w))
+        products, work, out = np.empty((2, len(rows))), np.empty(len(places)), np.zeros(len(w))
         scaled = frozen(self._units * descent)
         slope = orthant_direction(
             frozen(places), frozen(w), scaled, frozen(columns), rows, ratios,
-            products, work, out,
+            products, np.empty(len(places), np.float32), work, out,
         )  # fmt: skip
         return self._units * out, float(slope)
 
