@@ -36,20 +36,21 @@ def _cell(name: api.Name) -> str:
     return f"| [`{name.name}`][{name.path}] | {summary} |"
 
 
-def _tables(names: list[api.Name], level: str) -> str:
-    parts = []
-    for kind, title in KINDS.items():
-        rows = [_cell(name) for name in names if name.kind == kind]
-        if rows:
-            parts += [f"{level} {title}\n\n" if level else "", "| | |\n| --- | --- |\n"]
-            parts += ["\n".join(rows), "\n\n"]
-    return '<div class="api-table" markdown>\n\n' + "".join(parts) + "</div>\n"
+def _table(names: list[api.Name]) -> str:
+    rows = "\n".join(_cell(name) for name in names)
+    return f'<div class="api-table" markdown>\n\n| | |\n| --- | --- |\n{rows}\n\n</div>\n'
+
+
+def _tables(names: list[api.Name]) -> str:
+    """Return a table for each kind of names, with a heading."""
+    kinds = {title: [n for n in names if n.kind == kind] for kind, title in KINDS.items()}
+    return "\n".join(f"## {title}\n\n{_table(found)}" for title, found in kinds.items() if found)
 
 
 def _room_page(room: str, names: list[api.Name]) -> str:
     about = markdown(api.about(room), room)
     title = api.title_of(room)
-    return f"# {title} {{ #{room} }}\n\n<code>{room}</code>\n\n{about}\n\n{_tables(names, '##')}"
+    return f"# {title} {{ #{room} }}\n\n<code>{room}</code>\n\n{about}\n\n{_tables(names)}"
 
 
 def _index_page() -> str:
@@ -57,7 +58,7 @@ def _index_page() -> str:
     for room, names in api.rooms().items():
         about = markdown(api.first_sentence(api.about(room)), room)
         heading = f"## [{api.title_of(room)}]({room}.md)"
-        parts.append(f"{heading}\n\n<code>{room}</code>: {about}\n\n{_tables(names, '')}")
+        parts.append(f"{heading}\n\n<code>{room}</code>: {about}\n\n{_table(names)}")
     return "\n".join(parts)
 
 
