@@ -139,6 +139,8 @@ def _taken(base: griffe.Class, of_probabilities: bool) -> list[tuple[str, griffe
         if name.startswith("_") or not attribute.is_attribute or attribute.value is None:
             continue
         value = str(attribute.value)
+        if value.startswith("property("):
+            continue
         if value.startswith("OfProbabilities(") == of_probabilities:
             match = TAKEN.match(value)
             function = _function(base, match[1] if match else name)

@@ -22,7 +22,7 @@ ROOT = DOCS.parent
 TEXTS = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 DIAGRAM = "![How the parts work together](pictures/architecture.svg)"
 # griffe takes "int, list or None" for a tuple.
-TUPLE = re.compile(r"\(<code>\((.*?)\)</code>")
+TUPLE = re.compile(r"(\(|doc-section-item[^>]*>\s*)<code>\((.*?)\)</code>")
 COLORED = re.compile(
     r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
     flags=re.S,
@@ -164,5 +164,5 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Show types as they are written."""
     if page.file.src_uri.startswith("reference/"):
-        return TUPLE.sub(r"(<code>\1</code>", html)
+        return TUPLE.sub(r"\1<code>\2</code>", html)
     return html
