@@ -6,6 +6,7 @@ arguments, environment, folder and standard streams over to a process that has i
 """
 
 import contextlib
+import importlib
 import marshal
 import os
 import shutil
@@ -55,6 +56,9 @@ def serve(address):
     from tests.compiling import compile_once
 
     compile_once()
+    for command in ("train", "tag", "evaluate", "info", "features"):  # they load what they need
+        importlib.import_module(f"crfkit.cli._{command}")
+    importlib.import_module("crfkit.persistence.classes")  # those of model files
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         main(["demo"])  # loads what most commands call
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
