@@ -60,6 +60,7 @@ LEFT_OUT = {
     "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
     "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting",
 }  # fmt: skip
+WRAPPER = "wrapper"  # numba's name of the code that is called from Python
 COMPILING = "compiling kernels, once for this machine ..."
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
@@ -182,7 +183,17 @@ def kernel(function: F) -> F:
     Of arrays and scalars: no classes, no closures, no function arguments. Returns the function
     itself where ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = _compiled(function, **OPTIONS)
+    return _kept(function, OPTIONS)
+
+
+def quick_kernel(function: F) -> F:
+    """Compile a kernel of which each call counts: arguments are passed a little faster."""
+    return _kept(function, QUICK_OPTIONS)
+
+
+def _kept(function: F, options: dict[str, Any]) -> F:
+    """Return a function as a kernel, whose machine code is kept on disk."""
+    compiled = _compiled(function, **options)
     if compiled is not function:
         compiled._cache = KernelCache(function, counts_references)
         KERNELS.append(compiled)
@@ -204,8 +215,34 @@ def counts_references() -> bool:
 
 def count_references() -> None:
     """Let kernels that are compiled from now on return arrays, as vectors in Python do."""
-    for options in (OPTIONS, HELPER_OPTIONS, PART_OPTIONS, LOOP_OPTIONS):
+    for options in (OPTIONS, QUICK_OPTIONS, HELPER_OPTIONS, PART_OPTIONS, LOOP_OPTIONS):
         options.pop(NO_REFERENCES, None)
+
+
+class _QuickLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel, as numba makes it."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.enable_object_caching()
+
+
+class _KernelLibrary(_QuickLibrary):
+    """The code of a kernel; what translates its arguments, as much code again, is not optimized."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        if ir_module.name == WRAPPER:
+            for function in ir_module.functions:
+                if not function.is_declaration and "alwaysinline" not in function.attributes:
+                    function.attributes.add("noinline")
+                    function.attributes.add("optnone")
+        super().add_ir_module(ir_module)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if ll_module.name == WRAPPER:
+            ll_module.data_layout = self.codegen._data_layout
+        else:
+            super()._optimize_functions(ll_module)
 
 
 class _LoopLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -235,17 +272,16 @@ class _PartLibrary(_LoopLibrary):
         pass
 
 
-def _compiled_by(library: type[_LoopLibrary] | None) -> dict[str, Any]:
-    """Return the options of functions whose code is of this kind; None for that of a kernel.
+def _compiled_by(library: type[JITCodeLibrary]) -> dict[str, Any]:
+    """Return the options of functions whose code is of this kind.
 
     What the compiler leaves out changes nothing: the machine code is the same.
     """
 
     class KernelCompiler(Compiler):  # type: ignore[misc]
         def define_pipelines(self) -> Any:
-            if library is not None:
-                codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
-                self.state.library = library(codegen, name)
+            codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
+            self.state.library = library(codegen, name)
             pipelines = super().define_pipelines()
             for steps in pipelines:
                 steps.passes[:] = [
@@ -257,7 +293,8 @@ def _compiled_by(library: type[_LoopLibrary] | None) -> dict[str, Any]:
     return {"pipeline_class": KernelCompiler} if is_tested() else {}
 
 
-OPTIONS |= _compiled_by(None)
+QUICK_OPTIONS = OPTIONS | _compiled_by(_QuickLibrary)
+OPTIONS |= _compiled_by(_KernelLibrary)
 _INLINE = HELPER_OPTIONS | {"forceinline": True}
 PART_OPTIONS, LOOP_OPTIONS = (_INLINE | _compiled_by(kind) for kind in (_PartLibrary, _LoopLibrary))
 

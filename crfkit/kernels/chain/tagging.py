@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PlaceArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.jit import part, quick_kernel
 from crfkit.compiler.simd import readable
 from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.sum import OK
@@ -62,7 +62,7 @@ def _add_tokens(weights: TaggingWeights, rooms: TaggingRooms, size: int) -> None
                 weights.table, unary)  # fmt: skip
 
 
-@kernel
+@quick_kernel
 def chain_tag(
     ptr: IntArray,  # (N + 1,)
     entries: CodeArray,  # (n,) attributes, or negative where there is none
