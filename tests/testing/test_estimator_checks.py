@@ -22,12 +22,12 @@ class Online(VoteClassifier):
         self.random_state = random_state
 
 
-@parametrize_with_checks(VARIANTS)
+@parametrize_variants(VARIANTS)
 def test_crf_passes(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(
+@parametrize_variants(
     [SemiMarkovCRF(), SemiMarkovCRF(max_length=3, outside="long", length="geometric", n_jobs=2)]
 )
 def test_a_model_of_segments_passes(estimator, check):
