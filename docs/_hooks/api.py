@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[2] / "crfkit"
 INNER = """
-compat.crfsuite compat.pycrfsuite compat.sklearn_crfsuite generative.emissions solvers.margin
+compat.crfsuite compat.pycrfsuite compat.sklearn_crfsuite compat.spacy generative.emissions
+solvers.margin
 """.split()  # rooms in rooms
+EXTRA = frozenset({"crfkit.compat.spacy"})  # what imports the package of an extra
 ORDER = """
 crfkit estimators features data text io datasets metrics model_selection inspection inference
 calibration constraints active_learning losses solvers solvers.margin generative
 generative.emissions graphs collective persistence compat.sklearn_crfsuite compat.pycrfsuite
-compat.crfsuite testing
+compat.crfsuite compat.spacy testing
 """.split()  # the others follow, by their names
 TITLES = {
     "crfkit": "crfkit: what is used most", "estimators": "Estimators",
@@ -32,6 +34,7 @@ TITLES = {
     "collective": "Collective classification", "persistence": "Model files",
     "compat.sklearn_crfsuite": "Names of sklearn-crfsuite",
     "compat.pycrfsuite": "Names of python-crfsuite", "compat.crfsuite": "CRFsuite models",
+    "compat.spacy": "A component of spaCy",
     "testing": "Checks of estimators", "structures": "Structures", "potentials": "Potentials",
 }  # fmt: skip
 
