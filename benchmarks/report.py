@@ -23,6 +23,7 @@ import _hmm_report
 import _losses_report
 import _ordinary_report
 import _pos_report
+import _round_trips_report
 import _segment_report
 import _soft_report
 from _measure import read
@@ -37,6 +38,7 @@ PAGES = [
     *(f"docs/{page}.md" for page in ("decoding", "constraints", "confidence", "active_learning")),
     "docs/collective.md",
     "docs/family.md",
+    "docs/formats.md",
     "docs/graphs.md",
     "docs/graph_crf.md",
     "docs/experiments.md",
@@ -547,6 +549,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     **_hmm_report.blocks(cases, table),
     **_graphs_maximum_report.blocks(cases, table),
     **_pos_report.blocks(cases, table),
+    **_round_trips_report.blocks(cases, table),
 }
 
 

@@ -17,7 +17,8 @@ from crfkit.text import AnnotatedText, to_tokens
 
 #: The attribute of spans in which probabilities are: ``span._.confidence``.
 CONFIDENCE = "confidence"
-_ID, _META = "crfkit_id", "crfkit_meta"  # in the user data of documents
+# In the user data of documents; the last where tokens are not all those that are no white space.
+_ID, _META, _TOKENS = "crfkit_id", "crfkit_meta", "crfkit_tokens"
 _MISSING = 0  # of Token.ent_iob: nothing is known
 
 Path = str | os.PathLike[str]
@@ -98,7 +99,8 @@ def texts_from_docs(
 
 
 def _text(doc: Any, key: str | None, where: str) -> AnnotatedText:
-    tokens = [token for token in doc if not token.is_space]
+    own = doc.user_data.get(_TOKENS)
+    tokens = [t for t in doc if not t.is_space] if own is None else [doc[i] for i in own]
     offsets = [(token.idx, token.idx + len(token.text)) for token in tokens]
     if key is not None and key not in doc.spans:
         raise ColumnFormatError(
@@ -200,6 +202,7 @@ def _doc(text: str, offsets: list[tuple[int, int]], vocab: Any, tags: list[Any] 
     words: list[str] = []
     spaces: list[bool] = []
     ents: list[str] = []
+    own: list[int] = []  # the tokens of the text among those of the document
     end = 0
     for place, (start, stop) in enumerate([*offsets, (len(text), len(text))]):
         gap = text[end:start]
@@ -210,11 +213,14 @@ def _doc(text: str, offsets: list[tuple[int, int]], vocab: Any, tags: list[Any] 
             spaces.append(False)
             ents.append(_between(tags, place))
         if start < stop:
+            own.append(len(words))
             words.append(text[start:stop])
             spaces.append(False)
             ents.append("" if tags is None or tags[place] is UNLABELED else tags[place])
         end = stop
     doc = Doc(vocab, words=words, spaces=spaces, ents=None if tags is None else ents)
+    if own != [token.i for token in doc if not token.is_space]:
+        doc.user_data[_TOKENS] = own
     if doc.text != text:
         raise ColumnFormatError(f"spaCy reads {doc.text!r:.60} in place of {text!r:.60}")
     return doc

@@ -15,9 +15,10 @@ from crfkit.io.streams import (
     ColumnFormatError,
     Source,
     Target,
-    iter_lines,
-    read_text,
+    joined,
+    raw_lines,
     source_name,
+    without_end,
     write_blocks,
 )
 from crfkit.text import AnnotatedText
@@ -51,42 +52,21 @@ def _is_file(source: Any) -> bool:
 
 
 def _file_records(source: Source, name: str, encoding: str) -> Iterator[tuple[str, Record]]:
-    if _is_list(source, encoding):
-        listed = _parsed(read_text(source, encoding).removeprefix("\ufeff"), name)
+    lines, skipped, first = raw_lines(source, encoding), 0, ""
+    for first in lines:
+        first = first.removeprefix("\ufeff") if skipped == 0 else first
+        if first.strip():
+            break
+        skipped += 1
+    if first.lstrip().startswith("["):
+        listed = _parsed(first + joined(lines, name), name)
         for number, item in enumerate(listed):
             yield f"{name}, record {number}", _as_record(item, f"{name}, record {number}")
         return
-    for number, line in enumerate(iter_lines(source, encoding), start=1):
+    for number, line in enumerate(chain([first], lines), start=skipped + 1):
         if line.strip():
             where = f"{name}, line {number}"
-            yield where, _as_record(_parsed(line, where), where)
-
-
-def _is_list(source: Any, encoding: str) -> bool:
-    """Whether a file holds one list; where it was read to, a stream is put back."""
-    if not hasattr(source, "read"):
-        first = next(chain(_first_line(source, encoding), [""]))
-        return first.startswith("[")
-    if not source.seekable():
-        raise ValueError(
-            "a stream of JSON must be seekable: read it, and pass io.StringIO(stream.read())"
-        )
-    place = source.tell()
-    start = source.read(64)
-    source.seek(place)
-    text = start if isinstance(start, str) else start.decode(encoding, "ignore")
-    return text.lstrip("\ufeff \t\r\n").startswith("[")
-
-
-def _first_line(source: Any, encoding: str) -> Iterator[str]:
-    try:
-        for line in iter_lines(source, encoding):
-            if line.strip():
-                yield line.lstrip()
-    except ColumnFormatError as error:
-        if "longer than" not in str(error):
-            raise
-        yield read_text(source, encoding).lstrip("\ufeff \t\r\n")[:1]
+            yield where, _as_record(_parsed(without_end(line, name, number), where), where)
 
 
 def _parsed(text: str, where: str) -> Any:

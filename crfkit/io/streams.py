@@ -203,7 +203,8 @@ def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFor
     )
 
 
-def _without_end(line: object, name: str, number: int) -> str:
+def without_end(line: object, name: str, number: int) -> str:
+    """Return a line without its end; errors name the file and the line."""
     if not isinstance(line, str):
         raise TypeError(f"{name}, line {number}: expected str, got {type(line).__name__}")
     if len(line) >= MOST_CHARACTERS:
@@ -223,7 +224,7 @@ def iter_lines(source: Source, encoding: str) -> Iterator[str]:
     r"""Yield the lines of `source` without their ends; only ``\n`` and ``\r\n`` end a line."""
     name = source_name(source)
     for number, line in enumerate(raw_lines(source, encoding), start=1):
-        yield _without_end(line, name, number)
+        yield without_end(line, name, number)
 
 
 def raw_lines(source: Source, encoding: str) -> Iterator[Any]:
@@ -254,8 +255,13 @@ def _is_damage(error: Exception) -> bool:
 
 def read_text(source: Source, encoding: str) -> str:
     """Return all of a source, ends of lines and a byte order mark included."""
-    name, parts, length = source_name(source), [], 0
-    for number, line in enumerate(raw_lines(source, encoding), start=1):
+    return joined(raw_lines(source, encoding), source_name(source))
+
+
+def joined(lines: Iterable[Any], name: str) -> str:
+    """Return lines as one text; ColumnFormatError if it grows too long."""
+    parts, length = [], 0
+    for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
             raise TypeError(f"{name}, line {number}: expected str, got {type(line).__name__}")
         parts.append(line)

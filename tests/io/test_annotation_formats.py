@@ -268,6 +268,9 @@ def test_files_of_lines_and_of_lists_packed_or_not(tmp_path):
         assert read_doccano(tmp_path / name) == items
     (tmp_path / "b.json").write_bytes(b"\xef\xbb\xbf \n" + json.dumps([DOCCANO]).encode())
     assert read_doccano(tmp_path / "b.json") == read_doccano([DOCCANO])
+    pipe = io.StringIO(json.dumps([DOCCANO], indent=1))
+    pipe.seekable = lambda: False
+    assert read_doccano(pipe) == read_doccano([DOCCANO])
     with open(tmp_path / "b.json", "rb") as file:
         assert read_doccano(file) == read_doccano([DOCCANO])
     assert Path(tmp_path / "a.jsonl").read_text().count("\n") == 1
