@@ -184,3 +184,34 @@ def test_a_character_that_the_output_cannot_hold_is_told(corpus, model, tmp_path
     code, err = shell(f"crfkit tag {model} x.txt", tmp_path, environment)
     assert code == 1
     assert err.startswith("crfkit: standard output is ascii and cannot hold '\\xe9'")
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ("crfkit.cli.formats.columns.iter_columns", "train"),
+        ("crfkit.features.templates.vocabulary.block_ids", "train"),
+        ("crfkit.objective.batch.Objective.value_and_grad", "train"),
+        ("crfkit.io.atomic.replacing", "train"),
+        ("crfkit.cli.formats.columns.iter_columns", "tag"),
+        ("crfkit.cli._tag.answers", "tag"),
+    ],
+)
+def test_control_c_leaves_old_files_as_they_are(
+    corpus, model, tmp_path, monkeypatch, capsys, place, command
+):
+    target = tmp_path / "old"
+    target.write_bytes(model.read_bytes())
+    monkeypatch.setattr(place, interrupted)
+    arguments = {
+        "train": ["train", corpus / "train.txt.gz", "--model", target],
+        "tag": ["tag", model, corpus / "raw.txt", "--output", target],
+    }[command]
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, err) == (130, "", "interrupted\n")
+    assert os.listdir(tmp_path) == ["old"]
+    assert target.read_bytes() == model.read_bytes()

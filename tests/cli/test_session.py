@@ -1,15 +1,20 @@
 """The session of the README, through a shell: in a pipe and on a terminal."""
 
+import contextlib
 import doctest
+import fcntl
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import crfkit
 from crfkit.compiler.jit import COMPILING
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -100,6 +105,34 @@ def test_a_terminal_shows_the_iterations_of_all_stages_as_one_search(tmp_path, e
     code, output = on_terminal(command, tmp_path, environment)
     assert code == 0
     assert re.search(r"fitting +4/4 iterations, objective [\d,.]+, [\d.]+ s *\n", output)
+
+
+def test_control_c_on_a_narrow_terminal_keeps_the_model(tmp_path, environment, real_environment):
+    subprocess.run("crfkit demo --write r", shell=True, cwd=tmp_path, env=environment, check=True)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    environment = real_environment | {"NO_COLOR": "1", "TERM": "xterm"}
+    environment.pop("COLUMNS", None)
+    train = "crfkit train r/train.txt --model m --solver sgd --max-iter 1000000"
+    process = subprocess.Popen(
+        train.split(), cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    output = b""
+    while b"iterations" not in output:
+        output += os.read(ours, 65536)
+    os.write(ours, b"\x03")
+    with contextlib.suppress(OSError):  # the other side is closed
+        while chunk := os.read(ours, 65536):
+            output += chunk
+    os.close(ours)
+    assert process.wait() == 130
+    states = re.split(r"[\r\n]+", output.decode())
+    shown = [state for state in states if re.match("reading|features|fitting", state)]
+    assert max(map(len, shown)) < 40
+    assert shown[-1].rstrip().startswith("fitting  interrupted")
+    assert crfkit.load(tmp_path / "m")[-1].n_iter_ > 0
 
 
 def test_typing_sequences_on_a_terminal_answers_each_at_once(tmp_path, environment):
