@@ -18,6 +18,7 @@ from crfkit.constraints.compiled import Compiled
 from crfkit.constraints.joint import USUAL, Budget
 from crfkit.constraints.plain import plain, read_plain
 from crfkit.constraints.tag_scheme import TagScheme
+from crfkit.labels.schemes import get_scheme
 
 # What can be iterated over, and yet is no list of rules that can be read again.
 _NO_LISTS = (Iterator, Mapping, bytes)
@@ -66,6 +67,8 @@ class Constraints(BaseEstimator):  # type: ignore[misc]
             if isinstance(item, Constraints):
                 found += cls.of(item.rules)
             elif isinstance(item, str):
+                if item != "auto":
+                    get_scheme(item)  # raises if there is none of the name
                 found.append(TagScheme(item))
             elif isinstance(item, Rule):
                 check_lasting(item)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from numbers import Number, Real
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +14,12 @@ from scipy.sparse import issparse
 
 from crfkit._parallel import without_collection
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
-from crfkit._warnings import warn_user
 from crfkit.data.frames import is_column, is_frame, is_missing
 from crfkit.data.sequence_list import SequenceList
 from crfkit.data.validation import numeric_array, plain_array, token_place
 
 Label = Hashable
 
-IGNORED = -100  # the label of tokens that losses of PyTorch leave out
 UNKNOWN = -1  # code of a label that the model has not seen
 
 
@@ -335,9 +333,10 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
         )
     if isinstance(sequences, (set, frozenset)):
         raise TypeError(f"{name} is a set, which has no order: give a list of sequences.")
-    if hasattr(sequences, "columns"):
+    if hasattr(sequences, "columns") or hasattr(sequences, "ngroups"):
+        what = "a data frame" if hasattr(sequences, "columns") else "a grouped data frame"
         raise TypeError(
-            f"{name} is a data frame, which does not tell its sequences apart: use "
+            f"{name} is {what}, which does not tell its sequences apart: use "
             "FrameClassifier(estimator, by=...) for frames. By hand, features are "
             "crfkit.data.sequences_from_frame(df, by=...) or PackedSequences.from_frame(df, by=...)"
             ", labels one column, y=df[...]."
@@ -373,7 +372,8 @@ def label_list(s: int, labels: Any, name: str = "y") -> list[Label]:
         if labels.ndim != 1:
             raise TypeError(
                 f"sequence {s} of {name} is an array of {labels.ndim} dimensions; it must have "
-                "one, with a label a token."
+                "one, with a label a token. Of one-hot rows take the column, labels.argmax(axis=1);"
+                " probabilities are crfkit.SoftLabels."
             )
         return list(labels) if labels.dtype.kind in "mM" else list(labels.tolist())
     if hasattr(labels, "to_numpy"):  # a column of a data frame
@@ -391,9 +391,11 @@ def plain_label(label: Any) -> Label:
 def check_lengths(offsets: IntArray, others: IntArray, name: str, of: str = "token") -> None:
     """Raise ValueError if X and `name` differ in number or lengths of sequences, given offsets."""
     if len(offsets) != len(others):
+        none = len(offsets) == 1 or len(others) == 1
+        empty = " A generator gives its sequences only once." if none else ""
         raise ValueError(
             f"X has {len(offsets) - 1} sequences, but {name} has {len(others) - 1}: "
-            f"give one sequence of {name} for each of X."
+            f"give one sequence of {name} for each of X.{empty}"
         )
     ours, theirs = np.diff(offsets), np.diff(others)
     if not np.array_equal(ours, theirs):
@@ -402,56 +404,6 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str, of: str = "tok
             f"sequence {s}: X has {ours[s]} {of}s, but {name} has {theirs[s]} items. "
             f"Every {of} needs exactly one."
         )
-
-
-def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
-    """Raise ValueError, or warn, where labels seem to mean something else than labels.
-
-    That is -100, as PyTorch and Hugging Face mark tokens that do not count, among numbers from 0 on
-    or strings; -1 that only fills sequences up to one length; numbers and the same as strings.
-    Labels that are `known` to the model are what they are.
-    """
-    if IGNORED in stream.index and IGNORED not in known:
-        others = stream.index.keys() - {IGNORED}
-        numbers = all(isinstance(label, Real) and label >= 0 for label in others)
-        mirrored = {100} <= others <= {0, 100}
-        if others and not mirrored and (numbers or all(isinstance(x, str) for x in others)):
-            raise ValueError(
-                f"{stream.place_of(IGNORED)}: the label is -100, which marks tokens that do not "
-                f"count, but would be learned as a label. {_WITHOUT_LABEL}"
-            )
-    if -1 in stream.index and -1 not in known and _is_padded(stream):
-        warn_user(
-            f"{stream.place_of(-1)}: the label is -1, as in all sequences that have it from some "
-            "token to the end, and all are of one length. It is learned as a label; if it fills "
-            f"short sequences up, remove it. {_WITHOUT_LABEL}"
-        )
-    strings = {label for label in stream.index if isinstance(label, str)}
-    if len(strings) < len(stream.index):
-        twins = [label for label in stream.index.keys() - strings if str(label) in strings]
-        if twins:
-            warn_user(
-                f"y has the labels {twins[0]!r} and {str(twins[0])!r}, which are two different "
-                "labels: convert all to one type."
-            )
-
-
-_WITHOUT_LABEL = (
-    "Leave these tokens out of X and y; or, where they are tokens of an unknown label, give them "
-    "crfkit.UNLABELED. If it is a label indeed, give it a name, such as a string."
-)
-
-
-def _is_padded(stream: LabelStream) -> bool:
-    """Whether -1 stands at ends of sequences of one length only, after labels from 0 on."""
-    lengths = np.diff(stream.offsets)
-    others = stream.index.keys() - {-1}
-    if len(lengths) < 2 or np.any(lengths != lengths[0]) or 0 not in others:
-        return False
-    if not all(isinstance(label, Real) and label >= 0 for label in others):
-        return False
-    filled = (stream.codes == stream.index[-1]).reshape(len(lengths), -1)
-    return bool(not filled[:, 0].any() and np.all(filled[:, 1:] >= filled[:, :-1]))
 
 
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:

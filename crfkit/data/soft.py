@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from crfkit._params import check_number
 from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
+from crfkit.data.label_checks import check_labels
 from crfkit.data.labels import (
     LabelSequences,
     LabelStream,
-    check_labels,
     check_lengths,
     iterate_sequences,
     object_array,

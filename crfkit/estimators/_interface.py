@@ -11,14 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from crfkit.compiler.jit import protect
-from crfkit.data.labels import (
-    LabelStream,
-    by_sequence,
-    check_labels,
-    check_lengths,
-    check_sample_weight,
-)
+from crfkit.data.label_checks import check_labels
+from crfkit.data.labels import LabelStream, by_sequence, check_lengths, check_sample_weight
 from crfkit.training.data import fitted_attributes
+from crfkit.training.mistakes import swapped_are_told
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -80,7 +76,8 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     float
         Between 0 and 1; NaN if there is no token with a label.
     """
-    predicted = LabelStream(self.predict(X))
+    with swapped_are_told(X, y):
+        predicted = LabelStream(self.predict(X))
     coding = self._fitted_labels().coding(self)  # true labels are read as predicted ones: tags
     labels = by_sequence(y, predicted.offsets)
     truth = LabelStream(coding.as_predicted(labels, predicted.offsets), partial=True)

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._doc_links import DocLink
+from crfkit._other_names import check_names
 from crfkit._parallel import ThreadMap
 from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
@@ -38,6 +39,7 @@ from crfkit.persistence import SaveMixin
 from crfkit.potentials.blocks import TOKENS, sparse_counts
 from crfkit.structures import Structure
 from crfkit.training.data import Attributes, Schema, fitted_attributes, fitted_labels, pack_new
+from crfkit.training.mistakes import warn_if_nothing_is_known
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -77,6 +79,12 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     _asked_by: ClassVar[tuple[str, ...]] = ()  # parameters that a fitted model is made by
     _doc_link_module = "crfkit"
     _doc_link_template = DocLink()
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Return a new estimator; TypeError for a parameter that it does not have."""
+        check_names(cls, args, parameters)
+        new: Self = super().__new__(cls)
+        return new
 
     save = SaveMixin.save
     score = score
@@ -201,7 +209,9 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             return None
         if self.n_jobs is not None:
             ThreadMap(self.n_jobs)  # raises if that is no number of threads
-        codes = short.tagger.codes(encode_sequence(tokens, short.known))
+        rows = encode_sequence(tokens, short.known)
+        known = rows.indices.max(initial=-1) >= 0  # else `_pack` may have something to say
+        codes = short.tagger.codes(rows) if known else None
         if codes is None:
             return None
         return LabelSequences([list(map(short.labels.__getitem__, codes.tolist()))])
@@ -226,6 +236,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
         vectorizer = vars(self).get("vectorizer_")
         data: PackedSequences = self._in_form(pack_new(X, vectorizer, self.n_features_in_))
+        if vectorizer is not None:
+            warn_if_nothing_is_known(X, data, vars(self).get("_feature_names"))
         given, schema = Schema.of(data), self._schema()
         schema.check(given, vars(self).get("_matching_names"))
         if vectorizer is None:

@@ -33,9 +33,13 @@ def check_name(name: Any, prefix: str = "") -> str:
     """
     if not isinstance(name, str):
         place = f" in feature {prefix[:-1]!r}" if prefix else ""
+        remedy = "For vectors of numbers give each sequence as an array of shape (tokens, features)"
+        if isinstance(name, (Mapping, list, tuple)):
+            remedy = "Are X or its tokens nested one level too deep? X has sequences, these tokens"
+        if isinstance(name, bytes):
+            remedy = _DECODE
         raise TypeError(
-            f"the attribute {name!r}{place} is not a string but {type(name).__name__}. For vectors "
-            "of numbers give each sequence as an array of shape (tokens, features)"
+            f"the attribute {name!r:.80}{place} is not a string but {type(name).__name__}. {remedy}"
         )
     return str.__str__(name)
 
@@ -54,12 +58,19 @@ def expand(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(token, str):
         raise TypeError(
             f"the token is the string {token!r}, which has no attributes. Give each token a dict "
-            f"({{'word': {token!r}}}) or a list of attribute strings ([{token!r}])"
+            f"({{'word': {token!r}}}) or a list of attribute strings ([{token!r}]), or have "
+            "features=WindowFeatures() or TemplateFeatures([...]) make them of words"
         )
     else:
+        remedy = f". {_DECODE}" if isinstance(token, bytes) else ""
+        if isinstance(token, np.ndarray):
+            remedy = (". A sequence of vectors is one array of shape (tokens, features); or X is "
+                      "nested one level too deep")  # fmt: skip
+        elif isinstance(token, Real):
+            remedy = ". A number that names something is a string in a dict: {'id': '7'}"
         raise TypeError(
-            f"the token is a {type(token).__name__}; it must be a dict of features, or a list or "
-            "set of attribute strings"
+            f"the token is a {type(token).__name__}; it must be a dict of features, or a "
+            f"list or set of attribute strings{remedy}"
         )
 
 
@@ -87,9 +98,23 @@ def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
     else:
         raise TypeError(
             f"feature {key!r} has the value {value!r} of type {type(value).__name__}; a value must "
-            "be a string, a boolean, a number, or a list, set or dict of such. Leave the feature "
-            "out of a token that does not have it"
+            f"be a string, a boolean, a number, or a list, set or dict of such. {_remedy(value)}"
         )
+
+
+_DECODE = "Decode bytes to text first: value.decode()"
+
+
+def _remedy(value: Any) -> str:
+    """Return what to do about a value that is none."""
+    if isinstance(value, bytes):
+        return _DECODE
+    if hasattr(value, "__array__"):
+        return (
+            "A vector has a name for each number, {'x0': 0.1, 'x1': 0.7}; or give each sequence as "
+            "an array of shape (tokens, features)"
+        )
+    return "Leave the feature out of a token that does not have it"
 
 
 class ZeroValues(NamedTuple):

@@ -11,12 +11,12 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, LabelReading, ObjectArray
 from crfkit.data import LabelSequences
+from crfkit.data.label_checks import check_labels
 from crfkit.data.labels import (
     UNKNOWN,
     UNLABELED,
     LabelStream,
     ReadStrings,
-    check_labels,
     check_lengths,
     object_array,
     sorted_labels,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import chain, compress
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from crfkit.data.label_checks import IGNORED, is_ignored
 from crfkit.data.labels import UNLABELED, by_sequence, iterate_sequences, label_list
 from crfkit.data.soft import most_probable
 from crfkit.data.validation import token_place
@@ -79,6 +81,14 @@ def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, Flat
     _refuse_segments(*given)
     true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
     check_same_lengths(true.lengths, pred.lengths, "y_pred")
+    plain = {label for label in true.labels if isinstance(label, (str, Real))}
+    if is_ignored(plain) and IGNORED not in pred.labels:
+        place = token_place(true.offsets, true.labels.index(IGNORED))
+        raise ValueError(
+            f"{place} of y_true: the label is -100, "
+            "which marks tokens that do not count, but would count as an error. Leave these tokens "
+            "out of y_true and y_pred, or give them crfkit.UNLABELED in y_true."
+        )
     return resolve(true, pred), pred
 
 

@@ -46,6 +46,8 @@ _STRANGERS = (
     (b"lCRF", "a model of CRFsuite", "open it with crfkit.compat.crfsuite.load_crfsuite"),
     (b"\x80", "a pickle", "open it with joblib.load or pickle.load if you trust its source, then "
      "save the model with crfkit.save"),
+    (b"ccopy_re", "a pickle", "open it with joblib.load or pickle.load if you trust its source, "
+     "then save the model with crfkit.save"),
     (b"\x93NUMPY", "a NumPy array", "open it with numpy.load"),
     (b"PK\x03\x04", "a zip archive (skops, .npz)", "open it with what made it"),
     (b"\x1f\x8b", "compressed by gzip", "unpack it first"),

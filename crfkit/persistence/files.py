@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from crfkit._version import __version__
 from crfkit.persistence.container import FORMAT, Container, ModelFileError, Read
@@ -204,6 +205,13 @@ def _plain_number(value: Any) -> Any:
 
 def _check_place(place: Any, method: str) -> None:
     """Raise TypeError if something is neither a path nor a binary file."""
+    if isinstance(place, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            "path must be a string, a path or a binary file, not bytes: "
+            "crfkit.persistence.loads(data) reads a model from bytes."
+        )
+    if isinstance(place, BaseEstimator):
+        raise TypeError("path is an estimator: crfkit.save(model, path) takes the model first.")
     if isinstance(place, io.TextIOBase):
         raise TypeError("path is a file of text; open it in binary mode.")
     if not isinstance(place, (str, os.PathLike)) and not hasattr(place, method):

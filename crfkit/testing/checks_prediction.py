@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from typing import Any
 from unittest import mock
 
@@ -114,7 +115,9 @@ def check_unseen_attributes_are_ignored(estimator: Any, X: Tokens) -> None:
 def check_token_without_known_attributes(model: Any) -> None:
     """Tokens without any known attribute, or without any, get a label of the model."""
     for token in ({}, {"new": "x"}, [], ["unseen"]):
-        labels = model.predict([[token, token, token]])[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of data that the model does not know
+            labels = model.predict([[token, token, token]])[0]
         assert len(labels) == 3 and set(labels) <= set(model.classes_)
 
 

@@ -30,6 +30,7 @@ from crfkit.labels.base import Coded, LabelCoding, LabelSpace, TokenCoding, Toke
 from crfkit.labels.costs import Cost, make_cost
 from crfkit.labels.segments import SegmentLabels
 from crfkit.potentials.blocks import NAMES_OF, TOKENS, features_of
+from crfkit.training.mistakes import swapped_are_told, told_of_dicts, warn_if_padded, warn_of_rows
 
 LABELS: LabelCoding = TokenCoding()
 SHOWN_NAMES = 5  # of each kind in a message
@@ -56,6 +57,7 @@ def pack_training(
     matrices, sequences = _look_ahead(X)
     if matrices:
         return PackedSequences.from_matrices(sequences), None
+    warn_of_rows(X)
     return learn(sequences)
 
 
@@ -90,7 +92,8 @@ def pack_new(X: Any, vectorizer: Any, n_features: int) -> PackedSequences:
                 "the model was fitted on matrices and has no vocabulary for tokens: give X as "
                 "matrices or PackedSequences too."
             )
-        data = PackedSequences.from_matrices(sequences, n_features)
+        with told_of_dicts(vectorizer is not None, n_features):
+            data = PackedSequences.from_matrices(sequences, n_features)
     if data.n_features != n_features and data.names is None:  # else `Schema.check` tells more
         raise ValueError(
             f"X has {data.n_features} features a token, but the model was fitted with {n_features}."
@@ -303,7 +306,8 @@ def read_training(
 
     With `scales`, a feature that is far larger than others brings a warning.
     """
-    data, vectorizer = pack(X, y)
+    with swapped_are_told(X, y):
+        data, vectorizer = pack(X, y)
     coded = read(by_sequence(y, data.offsets), data.offsets)
     classes = coded.classes
     if len(classes) > MOST_LABELS:
@@ -317,6 +321,7 @@ def read_training(
     for kind, features in features_of(data).items():
         if features is not None and scales:
             warn_if_badly_scaled(features, "" if kind == TOKENS else f"of {kind} ")
+    warn_if_padded(data, coded.targets.states)
     return TrainingData(data, vectorizer, classes, coded.targets, weight, coding=coded.coding)
 
 
@@ -343,10 +348,10 @@ def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
     def name(feature: int) -> Any:
         return feature if data.feature_names is None else repr(data.feature_names[feature])
 
-    warn_of_one(_column_sizes(data), name, of, np.inf)
+    warn_of_one(column_sizes(data), name, of, np.inf)
 
 
-def _column_sizes(data: PackedSequences) -> FloatArray:
+def column_sizes(data: PackedSequences) -> FloatArray:
     """Return the root mean square of the non-zero values of each feature, shape (D,)."""
     uses = np.bincount(data.indices, minlength=data.n_sparse)
     squares = uses.astype(float)

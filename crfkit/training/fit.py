@@ -32,9 +32,10 @@ from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.examples import Examples
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
-from crfkit.training.data import Packed, TrainingData, pack_training, read_training
+from crfkit.training.data import Packed, TrainingData, column_sizes, pack_training, read_training
 from crfkit.training.early_stopping import EarlyStopping, Watch
 from crfkit.training.expected import IterationsLeft
+from crfkit.training.mistakes import scale_advice
 from crfkit.training.start import check_init, first_parameters
 
 try:
@@ -361,7 +362,24 @@ class Fit:
             message = f"fit was {result.message}; the model keeps the weights reached so far."
             warn_user(message, ConvergenceWarning)
         elif not (result.converged or (watch is not None and watch.stopped)):
-            warn_user(f"fit did not converge: {result.message}.", ConvergenceWarning)
+            self._warn_of_no_end(result)
+
+    def _warn_of_no_end(self, result: SolverResult) -> None:
+        """Warn that the solver did not converge, and say what to do first."""
+        if self.problem.solver.max_iter == 0:
+            if result.parameters.any():
+                warn_user("max_iter=0: the weights are those of the start.", ConvergenceWarning)
+            else:
+                warn_user(
+                    "max_iter=0: nothing was learned, all weights are 0. Increase max_iter, or "
+                    'give weights to start from, such as init="counts".',
+                    ConvergenceWarning,
+                )
+            return
+        data = self.training.data
+        numbers = data.values is not None or data.dense is not None
+        first = scale_advice(column_sizes(data), data.names) if numbers else ""
+        warn_user(f"fit did not converge: {first}{result.message}.", ConvergenceWarning)
 
 
 class FitProgress:

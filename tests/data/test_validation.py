@@ -7,7 +7,8 @@ import pytest
 
 from crfkit import CRFClassifier, PackedSequences, SemiMarkovCRF
 from crfkit.data import PackedSegments, labels
-from crfkit.data.labels import LabelStream, check_labels
+from crfkit.data.label_checks import check_labels
+from crfkit.data.labels import LabelStream
 from tests.estimators.segmentations import TAGS, packed
 
 UNEVEN = np.array([1.0, 1e6, 1.0])
