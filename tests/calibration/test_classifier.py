@@ -24,6 +24,7 @@ from crfkit.calibration.isotonic import Isotonic, RisingFunction
 from crfkit.calibration.temperature import Temperature
 from crfkit.cli._common import CommandError
 from crfkit.cli._models import open_model
+from crfkit.cli.formats import FORMATS, FormatOptions
 from crfkit.compat import sklearn_crfsuite
 from crfkit.metrics import get_scorer
 from crfkit.model_selection import StratifiedSequenceKFold
@@ -116,8 +117,8 @@ def test_the_command_line_opens_calibrated_models(tmp_path):
     model = CalibratedSequenceClassifier(CRFClassifier(features=features), cv=2).fit(WORDS, Y)
     path = str(tmp_path / "model.crfkit")
     model.save(path)
-    opened = open_model(path)
-    assert opened.crf.predict(opened.pack(WORDS)) == model.predict(WORDS)
+    opened, columns = open_model(path), FORMATS["columns"](FormatOptions())
+    assert opened.crf.predict(opened.pack(WORDS, columns)) == model.predict(WORDS)
     pipeline = make_pipeline(SequenceVectorizer(), CRFClassifier(c2=0.3))
     crfkit.save(CalibratedSequenceClassifier(pipeline, cv=2).fit(X, Y), path)
     opened = open_model(path)
