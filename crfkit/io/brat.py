@@ -26,7 +26,7 @@ from crfkit.text import AnnotatedText, Segment
 DISCONTINUOUS = ("report", "cover", "raise")
 LINES = "annotation_lines"  # where `meta` keeps what are no spans
 _ENTITY = re.compile(r"T(\S+)")
-_PROBABILITY = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tprobability (\S+)")
+_PROBABILITY = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tprobability (\d(?:\.\d+)?(?:e-\d+)?)")
 _FRAGMENTS = "fragments"
 
 

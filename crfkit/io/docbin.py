@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import IO, Any
 
 from crfkit._types import Segment
+from crfkit._warnings import warn_user
 from crfkit.data import UNLABELED
 from crfkit.io.atomic import open_for_writing
 from crfkit.io.records import annotated, as_json, as_texts, labeled_spans
@@ -249,12 +250,13 @@ def _group(doc: Any, item: AnnotatedText, misfit: str, where: str) -> Iterator[A
     modes = {"raise": "strict", "report": "strict", "expand": "expand", "contract": "contract"}
     for start, stop, label in labeled_spans(item, where):
         span = doc.char_span(start, stop, label=label, alignment_mode=modes[misfit])
-        if span is None:
-            raise ColumnFormatError(
-                f"{where}: the span [{start}, {stop}) labeled {label!r} does not end where tokens "
-                "do; pass misfit='expand' or 'contract', or tokenize otherwise"
-            )
-        yield span
+        if span is not None:
+            yield span
+            continue
+        told = f"{where}: the span [{start}, {stop}) labeled {label!r} does not end where tokens do"
+        if misfit != "report":
+            raise ColumnFormatError(f"{told}; pass another misfit=, or tokenize otherwise")
+        warn_user(f"{told}, and is left out.")
 
 
 def _add_confidence(doc: Any, item: AnnotatedText, key: str | None) -> None:

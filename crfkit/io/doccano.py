@@ -15,6 +15,7 @@ from crfkit.io.records import (
     iter_records,
     kept_meta,
     labeled_spans,
+    listed_records,
     rest_of,
     span_fields,
     taken,
@@ -97,6 +98,7 @@ def _span(item: Any, where: str) -> tuple[int, int, Any, Record]:
     rest = dict(item)
     start = taken(rest, "start_offset", int, where)
     stop = taken(rest, "end_offset", int, where)
+    checked(rest.get("id", 0), "id", (int, str), where)
     return start, stop, taken(rest, "label", (str, int), where), rest
 
 
@@ -182,10 +184,10 @@ def _number(fields: list[Record]) -> None:
 
 
 def _check_relations(where: str, relations: Any, fields: list[Record]) -> None:
-    known = {each["id"] for each in fields}
-    for relation in relations:
+    known = [each["id"] for each in fields]
+    for relation in listed_records(relations, "relations", where):
         ends = [relation.get("from_id"), relation.get("to_id")]
-        if not known.issuperset(ends):
+        if not all(end in known for end in ends):
             raise ColumnFormatError(
                 f"{where}: the relation {relation!r:.80} is one of entities that are not there; "
                 "remove it from meta['relations']"

@@ -66,7 +66,7 @@ def read_hugging_face(
     X: list[list[str]] = []
     y: list[list[Any]] = []
     for where, words, labels in _rows(source, tokens, tags, encoding):
-        words, labels = list(words), list(labels)
+        words, labels = _listed(words, tokens, where), _listed(labels, tags, where)
         if len(words) != len(labels):
             raise ColumnFormatError(f"{where}: {len(words)} tokens, but {len(labels)} labels")
         named = [_label(label, known, f"{where}, position {t}") for t, label in enumerate(labels)]
@@ -81,6 +81,12 @@ def read_hugging_face(
         X.append(words)
         y.append(named)
     return X, y
+
+
+def _listed(row: Any, key: str, where: str) -> list[Any]:
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise ColumnFormatError(f"{where}: {key!r} is {row!r:.60}, expected a list")
+    return list(row)
 
 
 def _rows(source: Any, tokens: str, tags: str, encoding: str) -> Iterator[tuple[str, Any, Any]]:

@@ -18,6 +18,7 @@ from crfkit.io.records import (
     iter_records,
     kept_meta,
     labeled_spans,
+    listed_records,
     rest_of,
     span_fields,
     taken,
@@ -116,7 +117,7 @@ def read_label_studio(
 def _chosen(where: str, task: Record, of: str, several: str) -> list[Record]:
     """Take the annotations out of a task that are to be read."""
     key = "completions" if of == "annotations" and "completions" in task else of
-    listed = [dict(each) for each in task.pop(key, None) or []]
+    listed = listed_records(task.pop(key, None), key, where)
     chosen = [each for each in listed if not each.get("was_cancelled")]
     if len(chosen) > 1 and several == "raise":
         raise ColumnFormatError(
@@ -139,11 +140,13 @@ def _read(
     spans: list[Any] = []
     fields: list[Record] = []
     others: list[Record] = []
-    for number, result in enumerate(annotation.pop("result", None) or []):
+    for number, result in enumerate(
+        listed_records(annotation.pop("result", None), "result", where)
+    ):
         place = f"{where}, result {number}"
-        checked(result, "result", dict, place)
         named = label is None or result.get("from_name") == label
-        if not named or "labels" not in (result.get("value") or {}):
+        value = checked(result.get("value") or {}, "value", dict, place)
+        if not named or "labels" not in value:
             _check_other(place, result, named)
             others.append(result)
             continue
@@ -180,13 +183,21 @@ def _check_other(where: str, result: Record, named: bool) -> None:
 def _regions(where: str, text: str, value: Any, offsets: str) -> Iterator[tuple[Segment, Record]]:
     """Yield a span for each label of a region, and what else is said of it."""
     place, rest = character_places(text, offsets), dict(value)
-    start, stop = (place(int(taken(rest, key, (int, str), where))) for key in ("start", "end"))
+    start, stop = (
+        place(_position(taken(rest, key, (int, str), where), key, where))
+        for key in ("start", "end")
+    )
     covered, labels = rest.pop("text", None), taken(rest, "labels", list, where)
     more = {"value": rest} if rest else {}
     for each in labels:
         span = Segment(start, stop, checked(each, "a label", str, where))
         check_covered(where, text, span, covered)
         yield span, more
+
+
+def _position(value: int | str, key: str, where: str) -> int:
+    """Return a position, which some exports write as a string."""
+    return int(value) if str(value).isdecimal() else int(checked(value, key, int, where))
 
 
 def _read_min(
@@ -198,7 +209,7 @@ def _read_min(
         raise ColumnFormatError(f"{where}: labels come from {keys}; pass one of them as label=")
     key = label or (keys or ["label"])[0]
     spans, fields = [], []
-    for number, value in enumerate(record.pop(key, None) or []):
+    for number, value in enumerate(listed_records(record.pop(key, None), key, where)):
         for span, more in _regions(f"{where}, {key} {number}", whole, value, offsets):
             spans.append(span)
             fields.append(more)

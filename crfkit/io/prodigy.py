@@ -14,6 +14,7 @@ from crfkit.io.records import (
     iter_records,
     kept_meta,
     labeled_spans,
+    listed_records,
     rest_of,
     span_fields,
     taken,
@@ -66,7 +67,7 @@ def read_prodigy(
     found, left = [], Counter[str]()
     for where, record in iter_records(source, encoding):
         answer = record.get("answer")
-        if answer is not None and answer not in ANSWERS:
+        if answer is not None and answer not in list(ANSWERS):
             raise ColumnFormatError(
                 f"{where}: the answer is {answer!r:.60}, expected one of {list(ANSWERS)}"
             )
@@ -92,8 +93,8 @@ def _checked_answers(answers: Iterable[str]) -> set[str]:
 def _read(where: str, record: Record) -> AnnotatedText:
     text = taken(record, "text", str, where)
     spans, fields = [], []
-    for number, item in enumerate(record.pop("spans", None) or []):
-        rest, place = dict(item), f"{where}, span {number}"
+    for number, rest in enumerate(listed_records(record.pop("spans", None), "span", where)):
+        place = f"{where}, span {number}"
         start, stop = taken(rest, "start", int, place), taken(rest, "end", int, place)
         spans.append((start, stop, taken(rest, "label", str, place)))
         rest.pop("token_start", None), rest.pop("token_end", None)
@@ -111,11 +112,11 @@ def _read(where: str, record: Record) -> AnnotatedText:
     )
 
 
-def _tokens(where: str, text: str, tokens: list[Any]) -> tuple[list[tuple[int, int]], list[Record]]:
+def _tokens(where: str, text: str, tokens: Any) -> tuple[list[tuple[int, int]], list[Record]]:
     """Return the places of tokens, and what else is said of them."""
     offsets, extras = [], []
-    for number, token in enumerate(tokens):
-        rest, place = dict(token), f"{where}, token {number}"
+    for number, rest in enumerate(listed_records(tokens, "token", where)):
+        place = f"{where}, token {number}"
         start, stop = taken(rest, "start", int, place), taken(rest, "end", int, place)
         form = rest.pop("text", text[start:stop])
         if form != text[start:stop]:

@@ -105,6 +105,15 @@ def checked(value: Any, key: str, kind: type | tuple[type, ...], where: str) -> 
     return value
 
 
+def listed_records(value: Any, key: str, where: str) -> list[Record]:
+    """Return copies of the objects of a list, None being an empty one; errors name their places."""
+    items = checked([] if value is None else value, key, list, where)
+    return [
+        dict(checked(item, key, dict, f"{where}, {key} {number}"))
+        for number, item in enumerate(items)
+    ]
+
+
 def annotated(where: str, text: str, spans: list[Any], **fields: Any) -> AnnotatedText:
     """Return a text with spans; errors name the place in the file."""
     try:

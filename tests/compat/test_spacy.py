@@ -42,8 +42,12 @@ def test_groups_of_spans_may_overlap():
     assert texts_from_docs([doc])[0].spans == [Segment(0, 7, UNLABELED)]
     with pytest.raises(ColumnFormatError, match="document 0 has no spans 'x', only"):
         texts_from_docs([doc], spans="x")
+    rough = {"tokenizer": lambda text: [(0, 5), (5, 7)], "spans": "sc"}
     with pytest.raises(ColumnFormatError, match="text 0: the span .* does not end where"):
-        docs_from_texts([one], lambda text: [(0, 5), (5, 7)], spans="sc")
+        docs_from_texts([one], misfit="raise", **rough)
+    with pytest.warns(UserWarning, match=r"text 0: the span \[4, 7\) .*is left out"):
+        (doc,) = docs_from_texts([one], **rough)
+    assert texts_from_docs([doc], spans="sc")[0].spans == one.spans[:1]
 
 
 def test_misaligned_spans_leave_the_entities_of_their_tokens_open():
