@@ -60,7 +60,7 @@ class ProgressBar:
     >>> X, y = [[["the"], ["dog"]]], [["DET", "NOUN"]]
     >>> with ProgressBar(file=sys.stdout):  # doctest: +ELLIPSIS
     ...     crf = CRFClassifier().fit(X, y)
-    features 1 sequences, 2 attributes, ...
+    features 1 sequence, 2 attributes, ...
     fitting  6 iterations, objective 0.5574, ...
     """
 
@@ -288,9 +288,12 @@ def _facts(task: Task) -> list[str]:
     for name in ("score", "objective"):
         if name in facts and math.isfinite(facts[name]):
             said.append(f"{name} {_value(facts[name])}")
-    return said + [
-        f"{facts[name]:,} {name}" for name in ("sequences", "attributes") if name in facts
-    ]
+    amounts = [name for name in ("sequences", "attributes") if name in facts]
+    return said + [_amount(facts[name], name) for name in amounts]
+
+
+def _amount(number: int, name: str) -> str:
+    return f"{number:,} {name.removesuffix('s') if number == 1 else name}"
 
 
 def _value(number: float) -> str:
