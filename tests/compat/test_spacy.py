@@ -119,6 +119,10 @@ def test_a_pipeline_that_was_saved_brings_its_model(model, tmp_path):
     assert entities(pipeline(path).from_bytes(data)(SENTENCES[0].text)) == expected
     with pytest.raises(FileNotFoundError):
         pipeline(path)("Ann")
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("crfkit_ner")
+    with pytest.raises(ValueError, match="has no model: pass config="):
+        nlp("Ann")
 
 
 def test_thresholds_constraints_and_entities_that_are_there(model, tmp_path):
@@ -143,11 +147,13 @@ def test_columns_are_attributes_of_tokens(model):
     nlp = spacy.blank("xx")
     doc = nlp(SENTENCES[0].text)
     dicts = [[{"w": word, "low": word.lower()} for word in row] for row in X]
-    for columns, tokens in (
-        ({"w": "text", "low": "lower_"}, dicts),
-        (["text", "lower_"], [[tuple(token.values()) for token in row] for row in dicts]),
+    tuples = [[tuple(token.values()) for token in row] for row in dicts]
+    by_place = TemplateFeatures("U0:%x[0,0]\nU1:%x[0,1]", syntax="crfpp")
+    for columns, tokens, features in (
+        ({"w": "text", "low": "lower_"}, dicts, None),
+        (["text", "lower_"], tuples, by_place),
     ):
-        other = CRFClassifier(c2=0.01).fit(tokens, Y)
+        other = CRFClassifier(features=features, c2=0.01).fit(tokens, Y)
         assert entities(CRFEntityRecognizer(other, columns=columns)(doc)) == SENTENCES[0].spans
     with pytest.raises(ValueError, match="'texts' of the token 'Ann' is None"):
         CRFEntityRecognizer(model, columns=["texts"])(doc)

@@ -22,7 +22,7 @@ Columns = list[str] | dict[str, str]
 
 
 class CRFEntityRecognizer:
-    """Set the entities of documents of spaCy by a model of crfkit.
+    """Set the entities of documents of spaCy by a model of crfkit, its `estimator`.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class CRFEntityRecognizer:
         register_confidence()
 
     @property
-    def model(self) -> Any:
-        """The model; FileNotFoundError or ValueError if there is none."""
+    def estimator(self) -> Any:
+        """The model of crfkit; FileNotFoundError or ValueError if there is none."""
         if self._model is None:
             if self._given is None:
                 raise ValueError(
@@ -107,7 +107,7 @@ class CRFEntityRecognizer:
         X: list[Any] = [self._tokens(words[s]) for s in filled]
         if self.features is not None:
             X = [self.features(tokens) for tokens in X]
-        answers = predicted_spans(self.model, X, self._asks(), self.constraints)
+        answers = predicted_spans(self.estimator, X, self._asks(), self.constraints)
         found = dict(zip(filled, answers, strict=True))
         for s, doc in enumerate(docs):
             self._set(doc, words[s], *found.get(s, ([], None)))
@@ -116,7 +116,7 @@ class CRFEntityRecognizer:
         """Whether to ask the model for probabilities."""
         if self.confidence is not None:
             return self.confidence
-        return self.threshold > 0 or hasattr(self.model, "predict_span_proba")
+        return self.threshold > 0 or hasattr(self.estimator, "predict_span_proba")
 
     def _tokens(self, tokens: list[Any]) -> list[Any]:
         if isinstance(self.columns, dict):
@@ -147,7 +147,7 @@ class CRFEntityRecognizer:
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         if "model" not in exclude:
-            save(self.model, folder / _FILE)
+            save(self.estimator, folder / _FILE)
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> CRFEntityRecognizer:
         """Read the model from a folder."""
@@ -157,7 +157,7 @@ class CRFEntityRecognizer:
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the model as bytes."""
-        data: bytes = to_bytes({"model": lambda: dumps(self.model)}, exclude)
+        data: bytes = to_bytes({"model": lambda: dumps(self.estimator)}, exclude)
         return data
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> CRFEntityRecognizer:
