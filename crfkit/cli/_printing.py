@@ -34,6 +34,8 @@ class ConllPrinter(Printer):
 
     def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
         """Return the lines of tokens, or of spans, and a blank one."""
+        if not tokens:
+            return []
         if not self.arguments.spans:
             return [*self.data.tagged(sequence, answer.columns, answer.notes), ""]
         known = self.data.words(tokens, sequence)
@@ -102,6 +104,8 @@ class CSVPrinter(Printer):
 
     def lines(self, tokens: Sequence[Any], sequence: Any, answer: Answer) -> list[str]:
         """Return the rows of tokens, or of spans, and a blank one."""
+        if not tokens:
+            return []
         sep, known = self.data.sep or ",", self.data.words(tokens, sequence)
         rows: list[list[str]] = [[] for _ in tokens]
         names: list[str] = []

@@ -9,7 +9,14 @@ from typing import Any
 
 from crfkit._progress import working
 from crfkit.cli import _models
-from crfkit.cli._answers import answers, check_abilities, check_answers, read_rules, set_decoding
+from crfkit.cli._answers import (
+    Answer,
+    answers,
+    check_abilities,
+    check_answers,
+    read_rules,
+    set_decoding,
+)
 from crfkit.cli._common import check_target, is_file, source, user_errors
 from crfkit.cli._printing import Printer, chosen_printer
 from crfkit.cli.formats import format_name
@@ -17,6 +24,7 @@ from crfkit.io.streams import open_output
 from crfkit.progress import ProgressBar
 
 BATCH = 50_000  # tokens that are tagged at a time
+NOTHING = Answer({}, [[]], [])  # the labeling of a text without tokens
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -85,11 +93,14 @@ def _tagged(
     rules: dict[str, Any],
 ) -> str:
     """Return the lines of a batch with their labels, or with their spans."""
-    X = model.pack([tokens for tokens, _ in batch], printer.data)
-    found = answers(model.crf, X, arguments, rules, rich=printer.is_rich)
+    filled = [tokens for tokens, _ in batch if tokens]
+    found: Iterator[list[Answer]] = iter(())
+    if filled:
+        X = model.pack(filled, printer.data)
+        found = iter(answers(model.crf, X, arguments, rules, rich=printer.is_rich))
     return "".join(
         f"{line}\n"
-        for (tokens, sequence), listed in zip(batch, found, strict=True)
-        for answer in listed
+        for tokens, sequence in batch
+        for answer in (next(found) if tokens else [NOTHING])
         for line in printer.lines(tokens, sequence, answer)
     )

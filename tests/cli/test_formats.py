@@ -102,6 +102,15 @@ def test_objects_have_spans_and_confidence_and_all_that_they_had(finder, tmp_pat
     assert ranked[0]["spans"][0]["start"] == 7
 
 
+def test_texts_without_tokens_are_not_left_out_of_objects(finder, tmp_path, capsys):
+    objects = '{"text": ""}\n{"text": "Ann"}\n{"tokens": []}\n'
+    for name, text in (("text", "\nAnn\n \n"), ("jsonl", objects)):
+        (tmp_path / "in").write_text(text)
+        _, out, err = run(capsys, "tag", finder, tmp_path / "in", "--format", name)
+        assert [json.loads(line)["tags"] for line in out.splitlines()] == [[], ["B-PER"], []]
+        assert err == ""
+
+
 def test_the_tokenizer_of_the_model_splits_texts(finder, tmp_path, capsys):
     (tmp_path / "in").write_text("Ann Lee's\n")
     _, out, _ = run(capsys, "tag", finder, tmp_path / "in", "--format", "text")

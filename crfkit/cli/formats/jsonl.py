@@ -96,12 +96,9 @@ class JSONLFormat(DataFormat):
         for where, record in self._records(source):
             if TOKENS in record:
                 rows, words = self._rows(record, where)
-                if rows:
-                    yield rows, Words(words, rows, record=record)
+                yield rows, Words(words, rows, record=record)
             elif isinstance(record[TEXT], str):
-                rows, known = tokenized(record[TEXT], self.places, record)
-                if rows:
-                    yield rows, known
+                yield tokenized(record[TEXT], self.places, record)
             else:
                 raise ValueError(f'{where}: "{TEXT}" must be a string.')
 

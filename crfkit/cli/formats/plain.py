@@ -25,12 +25,11 @@ class TokenFormat(DataFormat):
         raise ValueError(f"--format {self.name} has no labels.")
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Words]]:
-        """Yield the tokens of lines that are not blank."""
+        """Yield the tokens of lines."""
         for line in iter_lines(source, self.encoding):
             words = [word for word in line.replace("\t", " ").split(" ") if word]
-            if words:
-                rows = [(word,) for word in words]
-                yield list(rows), Words(words, rows)
+            rows = [(word,) for word in words]
+            yield list(rows), Words(words, rows)
 
     def tagged(
         self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
@@ -60,10 +59,9 @@ class TextFormat(DataFormat):
         raise ValueError(f"--format {self.name} has no labels.")
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Words]]:
-        """Yield the tokens of lines that are not blank."""
+        """Yield the tokens of lines."""
         for line in iter_lines(source, self.encoding):
-            if line.strip():
-                yield tokenized(line, self.places)
+            yield tokenized(line, self.places)
 
     def tagged(
         self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
