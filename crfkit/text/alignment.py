@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, repeat
+from itertools import groupby, pairwise, repeat
 from typing import Any, NamedTuple
 
 from crfkit._params import check_flag, check_option
 from crfkit._types import Segment
 from crfkit._warnings import warn_user
 from crfkit.data import UNLABELED
-from crfkit.labels.schemes import OUTSIDE_LABEL, get_scheme
+from crfkit.labels.schemes import INSIDE, OUTSIDE_LABEL, get_scheme
 from crfkit.labels.sequences import flatten
 from crfkit.labels.spans import read_spans, tags_from_spans
 from crfkit.text.annotated import AnnotatedText
@@ -206,7 +206,7 @@ class _Aligner:
 
     def apart(self, spans: list[_Placed], overlap: str) -> list[_Placed]:
         """Return spans of which no two share a token, by the policy."""
-        if all(one.stop <= other.start for one, other in zip(spans, spans[1:], strict=False)):
+        if all(one.stop <= other.start for one, other in pairwise(spans)):
             return spans
         if overlap == "longest":
             spans = sorted(spans, key=lambda one: one.start - one.stop)
@@ -231,12 +231,21 @@ class _Aligner:
     def tags(self, spans: list[_Placed], scheme: str, partial: bool) -> list[Any]:
         """Return the tag of each token."""
         named = [Segment(start, stop, span.label) for start, stop, span in spans]
+        if get_scheme(scheme).first == INSIDE == get_scheme(scheme).last:
+            self._report_merged(spans)
         tags: list[Any] = list(tags_from_spans(named, len(self.offsets), scheme))
         inside = {token for span in named for token in range(span.start, span.stop)}
         for token in range(len(tags)) if partial else self.unlabeled:
             if token not in inside:
                 tags[token] = UNLABELED
         return tags
+
+    def _report_merged(self, spans: list[_Placed]) -> None:
+        """List spans that tags without beginnings cannot part from the one before."""
+        for one, other in pairwise(spans):
+            if one.stop == other.start and one.span.label == other.span.label:
+                touched = range(other.start, other.stop)
+                self._report(other.span, touched, f"the scheme cannot part it from {one.span}")
 
     def _report(self, span: Segment, touched: range, outcome: str) -> None:
         self.misaligned.append(self._record(span, touched, outcome))

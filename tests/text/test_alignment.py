@@ -92,6 +92,14 @@ def test_policies_for_spans_that_overlap(overlap, kept):
         to_tokens([one])
 
 
+def test_neighbors_that_a_scheme_cannot_part_are_told():
+    one = AnnotatedText("Ann Bob Rome", [(0, 3, "P"), (4, 7, "P"), (8, 12, "L")])
+    assert to_tokens([one], scheme="IOB2").misaligned == []
+    with pytest.warns(UserWarning, match="the scheme cannot part it from"):
+        found = to_tokens([one], scheme="IO")
+    assert [record.span for record in found.misaligned] == [Segment(4, 7, "P")]
+
+
 def test_parts_of_which_nothing_is_known_are_unlabeled():
     one = AnnotatedText(TEXT, [(0, 3, "P"), (4, 9, UNLABELED)])
     assert to_tokens([one], "whitespace").tags == [["B-P", UNLABELED, "O"]]
