@@ -3,19 +3,23 @@
 ========  =====  =========================================================================
 bytes     count  content
 ========  =====  =========================================================================
-0         8      magic ``89 'crfkit' 0A``
-8         4      format version
-12        4      0
-16        8      size of the header
-24        8      size of the file
-32        32     BLAKE2b of bytes 0 to 31 and the header
-64               header: JSON in UTF-8
+0         64     two lines of text, `MAGIC`, by which a file is known
+64        8      format version
+72        8      size of the header
+80        8      size of the file
+88        8      0
+96        32     BLAKE2b of bytes 0 to 95 and the header
+128              header: JSON in UTF-8
 ========  =====  =========================================================================
 
 All numbers are unsigned and little-endian. The arrays follow in the order of the list "arrays" of
 the header, each at the next multiple of 64 and with dtype, shape, offset (from the first array)
 and BLAKE2b checksum in that list. The layout follows from dtypes and shapes; the offsets are
 written for other readers and are compared.
+
+The text is for who opens the file by pickle or joblib. To pickle, a ``c`` and two lines are the
+name of a module and that of something in it. It imports crfkit, finds nothing of the second name,
+and stops with an error that has this name in it, which says what to do.
 """
 
 from __future__ import annotations
@@ -32,29 +36,34 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAGIC = b"\x89crfkit\n"
+MAGIC = b"ccrfkit\nmodel file: use crfkit.load(path), not pickle or joblib\n"
 FORMAT = 1
 ALIGNMENT = 64
 MAX_DIMENSIONS = 32
-_PREAMBLE = struct.Struct("<8sIIQQ32s")
-_HASHED = 32  # bytes of the preamble that its checksum covers
+_PREAMBLE = struct.Struct("<64sQQQQ32s")
+_HASHED = 96  # bytes of the preamble that its checksum covers
 _UNIT = r"(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 _DTYPE = re.compile(rf"\|[biu]1|<[iu][248]|<f[248]|<[mM]8{_UNIT}")
 
+_TRUST = "if you trust its source, then save the model with crfkit.save"
+_PICKLE = ("a pickle", f"open it with joblib.load or pickle.load {_TRUST}")
+_PACKED = f"unpack it, or open it with joblib.load, if that made it and {_TRUST[3:]}"
 # What other files begin with, and what opens them.
 _STRANGERS = (
+    (b"ccrfkit\r\n", "one whose line ends were changed", "transfer it as a binary file"),
+    (b"ccrfkit\n", "what is left of one", "the file is damaged. Fetch or save it again"),
     (b"lCRF", "a model of CRFsuite", "open it with crfkit.compat.crfsuite.load_crfsuite"),
-    (b"\x80", "a pickle", "open it with joblib.load or pickle.load if you trust its source, then "
-     "save the model with crfkit.save"),
-    (b"ccopy_re", "a pickle", "open it with joblib.load or pickle.load if you trust its source, "
-     "then save the model with crfkit.save"),
+    (b"\x80", *_PICKLE),
+    (b"ccopy_re", *_PICKLE),
     (b"\x93NUMPY", "a NumPy array", "open it with numpy.load"),
-    (b"PK\x03\x04", "a zip archive (skops, .npz)", "open it with what made it"),
-    (b"\x1f\x8b", "compressed by gzip", "unpack it first"),
-    (b"\x78", "perhaps a compressed joblib file", "open it with joblib.load if you trust its "
-     "source, then save the model with crfkit.save"),
-    (b"BZh", "compressed by bzip2", "unpack it first"),
-    (b"\xfd7zXZ", "compressed by xz", "unpack it first"),
+    (b"PK\x03\x04", "a zip archive", "open it with skops.io.load, if skops made it, and save the "
+     "model with crfkit.save; with numpy.load, if it holds arrays"),
+    (b"\x78", "perhaps a compressed joblib file", f"open it with joblib.load {_TRUST}"),
+    (b"\x1f\x8b", "compressed by gzip", _PACKED),
+    (b"BZh", "compressed by bzip2", _PACKED),
+    (b"\xfd7zXZ", "compressed by xz", _PACKED),
+    (b"\x5d\0\0", "compressed by lzma", _PACKED),
+    (b"\x04\x22\x4d\x18", "compressed by lz4", _PACKED),
 )  # fmt: skip
 
 
@@ -114,7 +123,7 @@ class ArrayStore:
         body = text.encode("utf-8", "surrogatepass")
         start = align(_PREAMBLE.size + len(body))
         total = start + self._end if self._parts else _PREAMBLE.size + len(body)
-        sizes = _PREAMBLE.pack(MAGIC, FORMAT, 0, len(body), total, b"")[:_HASHED]
+        sizes = _PREAMBLE.pack(MAGIC, FORMAT, len(body), total, 0, b"")[:_HASHED]
         _write_all(stream, sizes + _header_digest(sizes, body) + body)
         position = _PREAMBLE.size + len(body)
         for spec, part in zip(self.specs, self._parts, strict=True):
@@ -205,10 +214,10 @@ class Container:
 
 def _check_magic(start: bytes) -> None:
     """Raise ModelFileError if a file does not start as a model file does."""
-    if start.startswith(MAGIC):
-        return
     if not start:
         raise ModelFileError("the file is empty: save the model again")
+    if start.startswith(MAGIC) or MAGIC.startswith(start):
+        return  # a file that is shorter than this text is cut short, which its size tells
     for begin, what, advice in _STRANGERS:
         if start.startswith(begin):
             raise ModelFileError(f"this is no crfkit model, but {what}: {advice}")
@@ -222,7 +231,7 @@ def _check_sizes(preamble: bytes, size: int) -> int:
     """Return the size of the header, which the file must hold."""
     if len(preamble) < _PREAMBLE.size:
         raise ModelFileError(f"the file is cut short after {size} bytes: fetch or save it again")
-    _, version, reserved, header_size, total, _ = _PREAMBLE.unpack(preamble)
+    _, version, header_size, total, reserved, _ = _PREAMBLE.unpack(preamble)
     if version > FORMAT:
         raise ModelFileError(
             f"the file was made by a newer crfkit (format {version}, this crfkit reads up to "

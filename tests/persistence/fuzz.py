@@ -18,9 +18,10 @@ import time
 import warnings
 
 from crfkit.persistence import ModelFileError, dumps, loads
+from crfkit.persistence.container import MAGIC
 from tests.persistence import models
 
-PREAMBLE = struct.Struct("<8sIIQQ32s")
+PREAMBLE = struct.Struct("<64sQQQQ32s")
 REFUSED, SAME, STRANGER = "refused", "same model", "another thing"
 # The answer to data that the model cannot predict for: other attributes, forbidden labels.
 OTHER, OTHER_REFUSES = "another valid model", "another model, prediction is refused"
@@ -62,14 +63,14 @@ def assemble(header, data, *, text=None):
     """Return a file with right sizes and a right checksum of the header."""
     body = text or json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
     start = -(-(PREAMBLE.size + len(body)) // 64) * 64
-    sizes = PREAMBLE.pack(b"\x89crfkit\n", 1, 0, len(body), start + len(data), b"")[:32]
+    sizes = PREAMBLE.pack(MAGIC, 1, len(body), start + len(data), 0, b"")[:96]
     digest = hashlib.blake2b(sizes + body, digest_size=32).digest()
     return sizes + digest + body + bytes(start - PREAMBLE.size - len(body)) + bytes(data)
 
 
 def take_apart(file):
     """Return the header and the bytes of the arrays."""
-    size = PREAMBLE.unpack_from(file)[3]
+    size = PREAMBLE.unpack_from(file)[2]
     body = file[PREAMBLE.size : PREAMBLE.size + size]
     start = -(-(PREAMBLE.size + size) // 64) * 64
     return json.loads(body.decode("utf-8", "surrogatepass")), bytearray(file[start:])
@@ -107,8 +108,8 @@ def edit_preamble(rng, file):
     """Change a number of the preamble; its checksum is made right half of the time."""
     magic, *fields, digest = PREAMBLE.unpack_from(file)
     fields[rng.randrange(4)] = rng.choice([0, 1, 2, 64, 65, 2**31, len(file) - 1, len(file) + 1])
-    sizes = PREAMBLE.pack(magic, *fields, digest)[:32]
-    body = file[PREAMBLE.size : PREAMBLE.size + fields[2]]
+    sizes = PREAMBLE.pack(magic, *fields, digest)[:96]
+    body = file[PREAMBLE.size : PREAMBLE.size + fields[1]]
     if rng.random() < 0.5:
         digest = hashlib.blake2b(sizes + body, digest_size=32).digest()
     return sizes + digest + file[PREAMBLE.size :]

@@ -23,7 +23,7 @@ from crfkit import (
 from crfkit.compat import sklearn_crfsuite
 from crfkit.persistence import ModelFileError, check_chain_model, describe, dumps, load, loads, save
 from crfkit.persistence.checks import check_csr, check_packed, check_steps, check_vectorizer
-from crfkit.persistence.container import Container
+from crfkit.persistence.container import MAGIC, Container
 from crfkit.solvers import LBFGS
 from tests.persistence import fuzz, models
 from tests.persistence.fuzz import assemble, seal, take_apart
@@ -57,7 +57,7 @@ def test_each_flipped_bit_is_noticed_or_means_nothing():
 def test_each_shortened_file_is_noticed():
     file = dumps(VALUE)
     for size in range(len(file)):
-        with pytest.raises(ModelFileError, match="cut short|is empty|no crfkit model"):
+        with pytest.raises(ModelFileError, match="cut short|is empty"):
             loads(file[:size])
     with pytest.raises(ModelFileError, match="damaged"):
         loads(file + b"\0")
@@ -78,16 +78,22 @@ def test_mapped_files_are_checked_too(tmp_path):
 
 
 def test_files_of_others_are_told_apart(tmp_path):
-    joblib.dump(VALUE, tmp_path / "z", compress=3)
-    np.savez(tmp_path / "a.npz", a=1)
     files = [
         (pickle.dumps(VALUE), "a pickle: open it with joblib.load or pickle.load"),
-        ((tmp_path / "z").read_bytes(), "compressed joblib"),
-        ((tmp_path / "a.npz").read_bytes(), "a zip archive"),
+        (pickle.dumps(LBFGS(), 0), "a pickle"),
         (b"lCRF" + bytes(44), "a model of CRFsuite: open it with"),
-        (b"\x1f\x8b" + bytes(90), "compressed by gzip: unpack"),
         (b"#!/bin/sh\n", r"starts with b'#!/bin/s'"),
+        (dumps(VALUE).replace(b"\n", b"\r\n"), "line ends were changed: transfer it as a binary"),
+        (dumps(VALUE).replace(b"file", b"fine"), "what is left of one: the file is damaged"),
     ]
+    kinds = [(0, "a pickle"), (3, "compressed joblib"), ("gzip", "by gzip: unpack it, or open it "
+             "with joblib.load, if that made it and you trust"), ("bz2", "by bzip2"),
+             ("xz", "by xz"), ("lzma", "by lzma")]  # fmt: skip
+    for compress, message in kinds:
+        joblib.dump(VALUE, tmp_path / "model", compress=compress)
+        files.append(((tmp_path / "model").read_bytes(), message))
+    np.savez(tmp_path / "a.npz", a=1)
+    files.append(((tmp_path / "a.npz").read_bytes(), "a zip archive: open it with skops.io.load"))
     for data, message in files:
         with pytest.raises(ModelFileError, match=message):
             loads(data)
@@ -96,9 +102,37 @@ def test_files_of_others_are_told_apart(tmp_path):
             describe(tmp_path / "file")
 
 
+class Watched(pickle._Unpickler):  # its find_class is called for each name
+    def find_class(self, module, name):
+        self.found = module, name
+        return super().find_class(module, name)
+
+
+def test_pickle_and_joblib_say_what_reads_a_model_file_and_run_nothing(tmp_path):
+    """The file starts as a pickle that asks for something that crfkit does not have."""
+    message = r"attribute 'model file: use crfkit\.load\(path\), not pickle or joblib'"
+    path = tmp_path / "model.crfkit"
+    save(VALUE, path)
+    for read in (joblib.load, lambda path: pickle.loads(path.read_bytes())):
+        with pytest.raises(AttributeError, match=message):
+            read(path)
+    with pytest.raises(pickle.UnpicklingError) as caught:
+        np.load(path, allow_pickle=True)
+    assert "use crfkit.load(path)" in str(caught.value.__cause__)
+    with path.open("rb") as file:
+        watched = Watched(file)
+        with pytest.raises(AttributeError, match=message):
+            watched.load()
+        assert watched.found == (
+            "crfkit",
+            "model file: use crfkit.load(path), not pickle or joblib",
+        )
+        assert file.tell() == len(MAGIC)  # nothing that follows was read
+
+
 def test_a_newer_format_asks_for_an_upgrade():
     file = bytearray(dumps(VALUE))
-    file[8] = 3
+    file[64] = 3
     with pytest.raises(ModelFileError, match="newer crfkit .format 3, this crfkit reads up to 1"):
         loads(file)
 
@@ -116,7 +150,7 @@ def test_sizes_that_the_file_does_not_hold_are_refused_before_anything_is_alloca
 
 def test_a_header_that_does_not_fit_is_refused():
     file = bytearray(dumps(VALUE))
-    file[16:24] = (2**60).to_bytes(8, "little")
+    file[72:80] = (2**60).to_bytes(8, "little")
     with pytest.raises(ModelFileError, match="header does not fit"):
         loads(file)
 
