@@ -11,20 +11,12 @@ from typing import NamedTuple
 from crfkit._params import check_option
 from crfkit._warnings import warn_user
 from crfkit.io.atomic import open_for_writing
-from crfkit.io.records import (
-    SPAN_FIELDS,
-    Record,
-    annotated,
-    as_texts,
-    check_covered,
-    labeled_spans,
-    span_fields,
-)
+from crfkit.io.records import Record, annotated, as_texts, check_covered, labeled_spans, span_fields
 from crfkit.io.streams import ColumnFormatError, iter_lines, read_text
 from crfkit.text import AnnotatedText, Segment
+from crfkit.text.annotated import LINES, SPAN_FIELDS
 
 DISCONTINUOUS = ("report", "cover", "raise")
-LINES = "annotation_lines"  # where `meta` keeps what are no spans
 _ENTITY = re.compile(r"T(\S+)")
 _PROBABILITY = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tprobability (\d(?:\.\d+)?(?:e-\d+)?)")
 _FRAGMENTS = "fragments"
@@ -254,6 +246,11 @@ def _lines(where: str, item: AnnotatedText) -> Iterator[str]:
         fragments = [(a, b) for a, b in each.get(_FRAGMENTS, _by_lines(item.text, span))]
         if _FRAGMENTS not in each:
             _check_ends(where, span, fragments)
+        elif (min(fragments)[0], max(fragments)[1]) != span[:2]:
+            raise ColumnFormatError(
+                f"{where}: {span} is not what its parts {fragments}, in meta[{SPAN_FIELDS!r}], "
+                "cover; remove these"
+            )
         places = ";".join(f"{a} {b}" for a, b in fragments)
         covered = " ".join(item.text[a:b] for a, b in fragments)
         yield f"{name}\t{label} {places}\t{covered.replace(chr(9), ' ')}"

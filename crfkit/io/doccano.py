@@ -13,6 +13,7 @@ from crfkit.io.records import (
     character_places,
     checked,
     iter_records,
+    joined_records,
     kept_meta,
     labeled_spans,
     listed_records,
@@ -25,6 +26,7 @@ from crfkit.io.records import (
 )
 from crfkit.io.streams import ColumnFormatError, Source, Target
 from crfkit.text import AnnotatedText
+from crfkit.text.annotated import RELATIONS
 
 _KEYS = ("label", "labels", "entities", "annotations")
 _TEXTS = ("text", "data")
@@ -155,23 +157,25 @@ def _records(
         )
         for each, score in zip(fields, item.span_probabilities or (), strict=False):
             each[_SCORE] = score
-        plain = not any(fields) and not rest.get("relations")
+        plain = not any(fields) and not rest.get(RELATIONS)
         if form == "label" and not plain:
             raise ColumnFormatError(
                 f"{where}: form='label' cannot hold ids, probabilities or relations; pass "
                 "form='entities'"
             )
         spans = [(place(a), place(b), label) for a, b, label in labeled_spans(item, where)]
-        if form == "label" or (form is None and plain and "relations" not in rest):
+        if form == "label" or (form is None and plain and RELATIONS not in rest):
             record["label"] = [list(span) for span in spans]
         else:
             _number(fields)
-            _check_relations(where, rest.get("relations") or [], fields)
+            _check_relations(where, rest.get(RELATIONS) or [], fields)
             record["entities"] = [
                 {**each, "label": label, "start_offset": start, "end_offset": stop}
                 for each, (start, stop, label) in zip(fields, spans, strict=True)
             ]
-        yield where, record | rest
+        # The reader takes the first of the names that spans may have.
+        shadowing = _KEYS[: next(n for n, key in enumerate(_KEYS) if key in record)]
+        yield where, joined_records(record, rest, where, shadowing)
 
 
 def _number(fields: list[Record]) -> None:

@@ -16,6 +16,7 @@ from crfkit.io.records import (
     check_covered,
     checked,
     iter_records,
+    joined_records,
     kept_meta,
     labeled_spans,
     listed_records,
@@ -28,10 +29,13 @@ from crfkit.io.records import (
 )
 from crfkit.io.streams import ColumnFormatError, Source, Target
 from crfkit.text import AnnotatedText
+from crfkit.text.annotated import RESULTS
 
 OF = ("annotations", "predictions")
 SEVERAL = ("raise", "first", "last", "each")
 _SCORE = "score"
+# What older exports call them, which the reader prefers.
+_OLD = {"annotations": ("completions",), "predictions": ()}
 
 
 def read_label_studio(
@@ -164,7 +168,7 @@ def _read(
     if annotation:
         meta[of.removesuffix("s")] = annotation
     if others:
-        meta["results"] = others
+        meta[RESULTS] = others
     meta = kept_meta(meta, fields)
     name = task.get("id")
     return annotated(where, text, spans, id=name, meta=meta, span_probabilities=scores)
@@ -288,15 +292,16 @@ def _tasks(
     for where, item in as_texts(texts):
         scores, meta = item.span_probabilities, rest_of(item)
         key = of or ("annotations" if scores is None and version is None else "predictions")
-        others = meta.pop("results", [])
+        others = meta.pop(RESULTS, [])
         annotation = dict(meta.pop(key.removesuffix("s"), {}))
         annotation["result"] = _results(where, item, name, label, offsets) + others
         if key == "predictions":
             annotation |= {} if version is None else {"model_version": version}
             annotation |= {_SCORE: min(scores)} if scores else {}
         task: Record = {} if item.id is None else {"id": item.id}
-        task["data"] = {name: item.text, **meta.pop("data", {})}
-        yield where, task | meta | {key: [annotation, *meta.get(key, [])]}
+        task["data"] = joined_records({name: item.text}, meta.pop("data", {}), where)
+        written = {key: [annotation, *meta.pop(key, [])]}
+        yield where, joined_records(task | written, meta, where, _OLD[key])
 
 
 def _results(where: str, item: AnnotatedText, name: str, label: str, offsets: str) -> list[Record]:

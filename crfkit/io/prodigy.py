@@ -12,6 +12,7 @@ from crfkit.io.records import (
     annotated,
     as_texts,
     iter_records,
+    joined_records,
     kept_meta,
     labeled_spans,
     listed_records,
@@ -23,10 +24,10 @@ from crfkit.io.records import (
 )
 from crfkit.io.streams import ColumnFormatError, Source, Target
 from crfkit.text import AnnotatedText
+from crfkit.text.annotated import ANSWER, TOKEN_FIELDS
 
 ANSWERS = ("accept", "reject", "ignore")
 _SCORE = "score"
-_TOKEN_FIELDS = "token_fields"
 
 
 def read_prodigy(
@@ -66,7 +67,7 @@ def read_prodigy(
     kept = None if answers is None else _checked_answers(answers)
     found, left = [], Counter[str]()
     for where, record in iter_records(source, encoding):
-        answer = record.get("answer")
+        answer = record.get(ANSWER)
         if answer is not None and answer not in list(ANSWERS):
             raise ColumnFormatError(
                 f"{where}: the answer is {answer!r:.60}, expected one of {list(ANSWERS)}"
@@ -104,7 +105,7 @@ def _read(where: str, record: Record) -> AnnotatedText:
     if tokens is not None:
         offsets, extras = _tokens(where, text, tokens)
         if any(extras):
-            record[_TOKEN_FIELDS] = extras
+            record[TOKEN_FIELDS] = extras
     name = record.pop("id", None)
     meta = kept_meta(record, fields)
     return annotated(
@@ -161,7 +162,7 @@ def write_prodigy(target: Target, texts: Iterable[AnnotatedText]) -> None:
 def _records(texts: Iterable[AnnotatedText]) -> Iterator[tuple[str, Record]]:
     for where, item in as_texts(texts):
         rest = rest_of(item)
-        extras = rest.pop(_TOKEN_FIELDS, None)
+        extras = rest.pop(TOKEN_FIELDS, None)
         record = {} if item.id is None else {"id": item.id}
         record["text"] = item.text
         if item.offsets is not None:
@@ -179,7 +180,11 @@ def _records(texts: Iterable[AnnotatedText]) -> Iterator[tuple[str, Record]]:
                 for number, ((a, b), extra) in enumerate(zip(item.offsets, extras, strict=True))
             ]
         record["spans"] = _spans(where, item)
-        yield where, record | rest
+        if (answer := rest.get(ANSWER)) is not None and answer not in list(ANSWERS):
+            raise ColumnFormatError(
+                f"{where}: meta['answer'] is {answer!r:.60}, expected one of {list(ANSWERS)}"
+            )
+        yield where, joined_records(record, rest, where, () if "tokens" in record else ("tokens",))
 
 
 def _spans(where: str, item: AnnotatedText) -> list[Record]:

@@ -22,10 +22,9 @@ from crfkit.io.streams import (
     write_blocks,
 )
 from crfkit.text import AnnotatedText
+from crfkit.text.annotated import SPAN_FIELDS
 
 OFFSETS = ("characters", "utf16")
-#: Where `meta` keeps what else a file says of each span.
-SPAN_FIELDS = "span_fields"
 
 Record = dict[str, Any]
 
@@ -205,6 +204,23 @@ def kept_meta(record: Record, fields: list[Record]) -> Record:
 def rest_of(item: AnnotatedText) -> Record:
     """Return what else is known of a text, without that of its spans."""
     return {key: value for key, value in item.meta.items() if key != SPAN_FIELDS}
+
+
+def joined_records(
+    record: Record, rest: Record, where: str, shadowing: Iterable[str] = ()
+) -> Record:
+    """Return a record and what else is known of a text.
+
+    ColumnFormatError for a field that would take the place of one that the format has, or would be
+    read in its place.
+    """
+    for key in rest:
+        if key in record or key in shadowing:
+            raise ColumnFormatError(
+                f"{where}: meta[{key!r}] would take the place of a field of the format; remove it, "
+                "or give it another name"
+            )
+    return record | rest
 
 
 def name_of(item: AnnotatedText, number: int) -> str:

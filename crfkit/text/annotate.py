@@ -8,7 +8,7 @@ from typing import Any
 
 from crfkit._params import check_flag
 from crfkit.text.alignment import as_annotated, places_of, spans_at, token_spans
-from crfkit.text.annotated import AnnotatedText
+from crfkit.text.annotated import OF_SPANS, AnnotatedText
 from crfkit.text.tokenizers import as_tokenizer
 
 
@@ -29,7 +29,9 @@ def annotate(
         A fitted model of tokens, with tags of any scheme or other labels, or of segments
         (`SemiMarkovCRF`); a pipeline of such; or any object whose `predict` gives tags.
     texts : iterable of S str or AnnotatedText
-        The texts. Of those with annotations id and meta are kept, the spans are replaced.
+        The texts. Of those with annotations id and meta are kept, the spans are replaced. What
+        readers of files have kept in meta of the spans before, such as relations between them, is
+        left out.
     tokenizer : str, re.Pattern, callable or None, default="words"
         That with which the model was trained; see :func:`as_tokenizer`. None takes the tokens that
         texts have (``offsets``), or else ``"words"``.
@@ -77,6 +79,7 @@ def annotate(
         replace(
             item,
             spans=spans_at(offsets[s], spans),
+            meta={key: value for key, value in item.meta.items() if key not in OF_SPANS},
             span_probabilities=probabilities,
             offsets=offsets[s],
         )

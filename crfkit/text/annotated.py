@@ -10,6 +10,15 @@ from crfkit._types import Segment
 from crfkit.labels.fields import read_segment
 from crfkit.text.offsets import checked_offsets
 
+# Where readers of files keep, in `meta`, what they know of spans and of tokens.
+SPAN_FIELDS = "span_fields"
+TOKEN_FIELDS = "token_fields"
+LINES = "annotation_lines"  # of brat
+RESULTS = "results"  # of Label Studio
+RELATIONS = "relations"
+ANSWER = "answer"  # of Prodigy
+OF_SPANS = (SPAN_FIELDS, TOKEN_FIELDS, LINES, RESULTS, RELATIONS, ANSWER)
+
 
 @dataclass
 class AnnotatedText:

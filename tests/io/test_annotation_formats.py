@@ -199,6 +199,10 @@ def test_brat_files_come_back_line_by_line(tmp_path):
     assert covered.spans[2] == Segment(0, 11, "ORG")
 
 
+def named(key):
+    return AnnotatedText("ab", [(0, 1, "P")], meta={key: "yes"})
+
+
 def write_pair(folder, text, notes):
     (folder / "x.txt").write_text(text)
     (folder / "x.ann").write_text(notes)
@@ -257,6 +261,28 @@ def write_pair(folder, text, notes):
             r"text 0 \(id 3\): JSON cannot hold it",
         ),
         (lambda f: write_doccano(f / "x", [AnnotatedText("\ud83d")]), "sequence 0: .* encoded"),
+        *(
+            (lambda f, write=write, key=key: write(f / "x", [named(key)]), f"text 0: meta.'{key}'")
+            for write, key in [
+                (write_doccano, "text"),
+                (write_doccano, "label"),
+                (write_prodigy, "spans"),
+                (write_prodigy, "tokens"),
+                (write_prodigy, "answer"),
+                (write_label_studio, "completions"),
+            ]
+        ),
+        (
+            lambda f: write_brat(
+                f,
+                [
+                    AnnotatedText(
+                        "ab", [(0, 1, "P")], meta={"span_fields": [{"fragments": [(0, 2)]}]}
+                    )
+                ],
+            ),
+            "is not what its parts",
+        ),
     ],
 )
 def test_what_breaks_a_format_is_named(call, message, tmp_path):

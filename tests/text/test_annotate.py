@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from sklearn.pipeline import make_pipeline
 
@@ -27,6 +29,8 @@ def test_texts_get_the_spans_of_the_model_and_their_probabilities():
     assert (found[1].id, found[1].meta, found[2].span_probabilities) == (2, {"by": "x"}, [])
     expected = model.predict_span_proba(X)
     assert [one.span_probabilities for one in found[:2]] == [p.tolist() for p in expected]
+    (other,) = annotate(model, [replace(TEXTS[1], meta={"by": "x", "relations": [1]})])
+    assert other.meta == {"by": "x"}  # the relations were those of the spans before
     assert (
         from_tokens(X, model.predict(X), texts=[t.text for t in TEXTS])[0].spans == found[0].spans
     )
