@@ -41,16 +41,18 @@ class Opened(NamedTuple):
             X = step.transform(X)
         return X
 
-    def confidence(self, X: Any, of: str) -> list[Any] | None:
+    def confidence(self, X: Any, of: str, constraints: Any = None) -> list[Any] | None:
         """Return the probabilities of predicted spans or tokens; None where there are none."""
         if self.calibrated is not None:
             for step in self.before[: self.n_before]:
                 X = step.transform(X)
-            return self.calibrated.confidence(X, of=of)  # type: ignore[no-any-return]
+            found = self.calibrated.confidence(X, of=of, constraints=constraints)
+            return found  # type: ignore[no-any-return]
         if not self.model.has_probabilities:
             return None
         model: Any = self.model
-        return model.confidence(self.transform(X), of=of)  # type: ignore[no-any-return]
+        found = model.confidence(self.transform(X), of=of, constraints=constraints)
+        return found  # type: ignore[no-any-return]
 
 
 def opened(model: Any) -> Opened:

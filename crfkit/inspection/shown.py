@@ -229,6 +229,7 @@ def show_spans(
     tokens: Any = None,
     n: int = 20,
     confidence: bool = True,
+    constraints: Any = None,
 ) -> ShownSequences:
     """Show the spans of sequences in color: predicted ones, true ones, and errors.
 
@@ -249,6 +250,8 @@ def show_spans(
     confidence : bool, default=True
         Whether to show the probability of each predicted span, where the model has one: the paler
         a span, the less sure the model is.
+    constraints : Constraints, rule, list of rules, str or None, default=None
+        As for `predict`.
 
     Returns
     -------
@@ -261,7 +264,7 @@ def show_spans(
     >>> print(show_spans(None, [["Ada", "Lovelace", "wrote"]], [["B-PER", "I-PER", "O"]]))
     0  [Ada Lovelace | PER] wrote
     """
-    return _shown(model, X, y, tokens, n, confidence, of_tokens=False)
+    return _shown(model, X, y, tokens, n, (confidence, constraints), of_tokens=False)
 
 
 def show_tokens(
@@ -272,12 +275,13 @@ def show_tokens(
     tokens: Any = None,
     n: int = 20,
     confidence: bool = True,
+    constraints: Any = None,
 ) -> ShownSequences:
     """Show the labels of tokens in color: predicted ones, true ones, and errors.
 
     Parameters
     ----------
-    model, X, y, tokens, n, confidence
+    model, X, y, tokens, n, confidence, constraints
         As for :func:`show_spans`; `y` are labels of tokens.
 
     Returns
@@ -290,11 +294,11 @@ def show_tokens(
     >>> print(show_tokens(None, [["the", "dog"]], [["DET", "NOUN"]]))
     0  the/DET dog/NOUN
     """
-    return _shown(model, X, y, tokens, n, confidence, of_tokens=True)
+    return _shown(model, X, y, tokens, n, (confidence, constraints), of_tokens=True)
 
 
 def _shown(
-    model: Any, X: Any, y: Any, tokens: Any, n: int, confidence: bool, *, of_tokens: bool
+    model: Any, X: Any, y: Any, tokens: Any, n: int, asked: tuple[bool, Any], *, of_tokens: bool
 ) -> ShownSequences:
     """Return the first sequences with what is predicted and what is true."""
     check_whole("n", n, 1)
@@ -312,9 +316,9 @@ def _shown(
     lengths = list(map(len, words))
     true = None if y is None else _true_rows(y, lengths, n)
     if of_tokens:
-        rows = _rows_of_tokens(found, first, true, confidence)
+        rows = _rows_of_tokens(found, first, true, *asked)
     else:
-        rows = _rows_of_spans(found, first, true, confidence)
+        rows = _rows_of_spans(found, first, true, *asked)
     lines = [Line(i, own, *pair) for i, (own, pair) in enumerate(zip(words, rows, strict=True))]
     return ShownSequences(lines, left, of_tokens)
 
@@ -354,12 +358,14 @@ def _texts(X: Any, found: Opened | None) -> list[list[str]]:
     return [token_texts(None, data[[s]], found.model) for s in range(len(data))]
 
 
-def _rows_of_spans(found: Opened | None, X: Any, y: list[Any] | None, confidence: bool) -> Rows:
+def _rows_of_spans(
+    found: Opened | None, X: Any, y: list[Any] | None, confidence: bool, constraints: Any
+) -> Rows:
     """Yield predicted and true spans of sequences."""
     if found is None:
         return [(None, [Marked(*one) for one in own]) for own in segments_of_labels(y)[0]]
-    predicted = found.model.predict_spans(found.transform(X))
-    proba = found.confidence(X, "spans") if confidence else None
+    predicted = found.model.predict_spans(found.transform(X), constraints=constraints)
+    proba = found.confidence(X, "spans", constraints) if confidence else None
     chances = [[None] * len(own) for own in predicted] if proba is None else proba
     truth: list[Any] = [None] * len(predicted)
     if y is not None:
@@ -381,7 +387,9 @@ def _compared(
     return marked, [Marked(*span, None, span not in own) for span in true]
 
 
-def _rows_of_tokens(found: Opened | None, X: Any, y: list[Any] | None, confidence: bool) -> Rows:
+def _rows_of_tokens(
+    found: Opened | None, X: Any, y: list[Any] | None, confidence: bool, constraints: Any
+) -> Rows:
     """Yield predicted and true labels of tokens."""
     true = None if y is None else [_labels(own) for own in y]
     if found is None:
@@ -389,8 +397,9 @@ def _rows_of_tokens(found: Opened | None, X: Any, y: list[Any] | None, confidenc
             (None, [mark._replace(label=_written(mark.label)) for mark in own])
             for own in true or []
         ]
-    predicted = [_labels(own) for own in found.model.predict(found.transform(X))]
-    proba = found.confidence(X, "tokens") if confidence else None
+    rows = found.model.predict(found.transform(X), constraints=constraints)
+    predicted = [_labels(own) for own in rows]
+    proba = found.confidence(X, "tokens", constraints) if confidence else None
     if proba is not None:
         predicted = [
             [mark._replace(probability=float(p)) for mark, p in zip(own, chances, strict=True)]

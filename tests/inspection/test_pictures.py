@@ -101,6 +101,13 @@ def test_a_learning_curve_counts_sequences():
     )
     assert display.lines_["test"].get_xdata().tolist() == [2, 4]
     assert display.ax_.get_ylabel() == "entity F1"
+    ax = display.plot(score_type="test").ax_
+    other = LearningCurveDisplay.from_estimator(
+        CRFClassifier(), X, Y, cv=2, train_sizes=[2, 4], name="weak", ax=ax, score_type="test"
+    )
+    assert list(other.lines_) == ["test"]
+    assert [line.get_label() for line in ax.lines] == ["test", "weak"]
+    assert len({line.get_color() for line in ax.lines}) == 2
 
 
 def test_without_matplotlib_an_error_says_what_to_install(monkeypatch, model):

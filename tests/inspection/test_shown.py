@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import UNLABELED, CRFClassifier, FrameClassifier, MaxMarginCRF, SequenceVectorizer
 from crfkit.calibration import CalibratedSequenceClassifier
+from crfkit.constraints import Known
 from crfkit.inspection import explain, show_spans, show_tokens
 
 X = [[["w=in"], ["w=New"], ["w=<York>"]], [["w=Ada"], ["w=in"], ["w=<York>"]]] * 4
@@ -31,6 +32,11 @@ def test_predicted_spans_have_their_probabilities_and_wrong_ones_are_marked(mode
     html = shown.to_html()
     assert "<York>" not in html and "&lt;York&gt;" in html and "6 more sequences" in html
     assert not re.search(r"<script|https?://|src=", html)
+    (line,) = show_spans(model, X[:1], constraints=Known([[(1, 2, "LOC")]])).lines
+    assert [span[:3] for span in line.predicted][:1] == [(1, 2, "LOC")]
+    assert line.predicted[0].probability == pytest.approx(1.0)
+    (line,) = show_tokens(model, X[:1], constraints=Known([["O", "O", "B-LOC"]])).lines
+    assert [mark.label for mark in line.predicted] == ["O", "O", "B-LOC"]
 
 
 def test_tokens_are_shown_with_true_labels_below_wrong_ones(model, tmp_path):
