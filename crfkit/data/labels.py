@@ -363,7 +363,12 @@ def _one_list(name: str) -> str:
     if name == "X":
         return ""
     told = " One list of the labels of several sequences is cut by labels_from_frame(df, by, name)"
-    return f"{told}{', or if it has one label for each token of X.' if name == 'y' else '.'}"
+    ends = {
+        "y": ", or if it has one label for each token of X.",
+        "y_pred": ". A FrameClassifier predicts such a column: it takes the metric itself, as "
+        "FrameClassifier(by=..., scoring='entity_f1'), and cross_val_score no scoring=.",
+    }
+    return told + ends.get(name, ".")
 
 
 def label_list(s: int, labels: Any, name: str = "y") -> list[Label]:

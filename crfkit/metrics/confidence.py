@@ -94,9 +94,11 @@ def judged_confidence(
 
 
 def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return what predicts within searches and pipelines, and what it is given."""
+    """Return what predicts within searches, pipelines and models of frames, and its input."""
     if hasattr(estimator, "best_estimator_"):
         return last_step(estimator.best_estimator_, X)
+    if hasattr(estimator, "sequences"):  # a FrameClassifier
+        return last_step(estimator.estimator_, estimator.sequences(X))
     if not isinstance(estimator, Pipeline):
         return estimator, X
     before = estimator[:-1]

@@ -15,9 +15,10 @@ import crfkit.labels.costs
 import crfkit.losses
 import crfkit.solvers
 import crfkit.solvers.margin
-from crfkit._types import IterationRecord
+from crfkit._types import IterationRecord, ProbableSegment, RankedLabels, Segment
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import Unlabeled
+from crfkit.data.sequence_list import SequenceList
 from crfkit.features import SequenceVectorizer, composition, symbols
 from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
 from crfkit.features.graphs import GraphVectorizer, SkipChainFeatures
@@ -32,7 +33,10 @@ for _room in (
     crfkit.graphs.named, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, Unlabeled, FrozenEstimator, FunctionTransformer, Tree):
+for _cls in (
+    IterationRecord, Segment, ProbableSegment, RankedLabels, SequenceList, Unlabeled,
+    FrozenEstimator, FunctionTransformer, Tree,
+):  # fmt: skip
     register(_cls)
 for _cls in (
     Pipeline,

@@ -3,8 +3,10 @@
 import pickle
 
 from crfkit import CRFClassifier
+from crfkit.constraints import Known
 from crfkit.data import LabelSequences
 from crfkit.data.sequence_list import SequenceList
+from crfkit.persistence import dumps, loads
 
 
 def test_a_notebook_shows_the_first_sequences_escaped():
@@ -20,4 +22,6 @@ def test_spans_of_models_are_such_lists():
     for found in (model.predict_spans(X), model.likely_spans(X)):
         assert isinstance(found, SequenceList)
         assert repr(found) == repr(list(found)) and found == list(found)
-        assert pickle.loads(pickle.dumps(found)) == found
+        again = loads(dumps(Known(found))).y
+        assert pickle.loads(pickle.dumps(found)) == found == again
+        assert type(again) is SequenceList and type(again[0][0]) is type(found[0][0])

@@ -90,6 +90,16 @@ def test_scores_and_folds_are_those_of_whole_sequences(frame):
         assert np.isfinite(scores).all()
 
 
+def test_scorers_of_frames_score_their_sequences_or_name_scoring(frame):
+    X, y, model = by_hand(frame)
+    plain = FrameClassifier(by=BY, label="tag").fit(frame)
+    for name in ("segment_f1", "neg_token_log_loss", "neg_sequence_log_loss"):
+        scorer = crfkit.metrics.get_scorer(name)
+        assert scorer(plain, frame, frame["tag"]) == pytest.approx(scorer(model, X, y))
+    with pytest.raises(TypeError, match=r"FrameClassifier\(by=\.\.\., scoring='entity_f1'\)"):
+        crfkit.metrics.get_scorer("entity_f1")(plain, frame, frame["tag"])
+
+
 def test_a_saved_model_labels_frames(frame):
     model, file = FrameClassifier(by=BY, label="tag").fit(frame), io.BytesIO()
     model.save(file)
