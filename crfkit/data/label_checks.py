@@ -40,7 +40,8 @@ def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
             "marks tokens that do not count, leave them out of X and y, or give them "
             "crfkit.UNLABELED."
         )
-    blanks = next((label for label in strings if label.strip() in strings - {label}), None)
+    padded = (label for label in strings if label.strip() != label)
+    blanks = next((label for label in padded if label.strip() in strings), None)
     if blanks is not None:
         warn_user(
             f"y has the labels {blanks!r} and {blanks.strip()!r}, which are two different labels: "
