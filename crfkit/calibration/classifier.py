@@ -31,6 +31,7 @@ from crfkit.calibration.held_out import (
 from crfkit.calibration.isotonic import Isotonic
 from crfkit.calibration.temperature import Temperature
 from crfkit.data import LabelSequences
+from crfkit.data.sequence_list import SequenceList
 from crfkit.estimators import CRFClassifier, _bounds, _labelings, _questions, _samples, _spans
 from crfkit.inference.base import plain_codes
 from crfkit.metrics.confidence import last_step
@@ -221,7 +222,9 @@ class CalibratedSequenceClassifier(BaseEstimator):  # type: ignore[misc]
             In the order of `classes_`; rows sum to 1.
         """
         model, X = self._asked(X, constraints)
-        return self.calibration_.proba(model.predict_proba(X, constraints=constraints))
+        return SequenceList(
+            self.calibration_.proba(model.predict_proba(X, constraints=constraints))
+        )
 
     def confidence(self, X: Any, *, of: str = "sequences", constraints: Any = None) -> Any:
         """Return the calibrated probability that what `predict` says is right.

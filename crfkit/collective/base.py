@@ -15,6 +15,7 @@ from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArra
 from crfkit.collective.links import Network, adjacency_of
 from crfkit.data import LabelSequences
 from crfkit.data.labels import by_sequence
+from crfkit.data.sequence_list import SequenceList
 from crfkit.data.validation import token_place
 from crfkit.estimators._interface import restore, score, sequence_tags
 from crfkit.labels.base import TokenLabels
@@ -117,7 +118,7 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             In the order of `classes_`; rows sum to 1. A known label has the probability 1.
         """
         network = self._network(X, known)
-        return np.split(self._all_proba(network), network.data.offsets[1:-1])
+        return SequenceList(np.split(self._all_proba(network), network.data.offsets[1:-1]))
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -55,7 +55,7 @@ def object_array(items: Iterable[Any]) -> ObjectArray:
     return np.fromiter(items, dtype=object)
 
 
-class LabelSequences(SequenceList[Label]):
+class LabelSequences(SequenceList[list[Label]]):
     """A list of label sequences that NumPy always sees as a 1-D array of lists.
 
     It compares, prints, pickles and turns into JSON as the list of lists it is. As an array it has

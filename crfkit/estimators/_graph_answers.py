@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._types import BoolArray, BoundedLabels, FloatArray, Potentials
+from crfkit.data.sequence_list import SequenceList
 from crfkit.estimators._labelings import labels_of_codes
 
 
@@ -46,7 +47,7 @@ class GraphAnswer(NamedTuple):
     converged_: bool
 
 
-class GraphProbabilities(list[FloatArray]):
+class GraphProbabilities(SequenceList[FloatArray]):
     """Probabilities of the labels of nodes, one array of shape (T, K) a graph.
 
     Attributes

@@ -11,6 +11,7 @@ import numpy as np
 from crfkit._parallel import without_collection
 from crfkit._params import check_flag, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, RankedLabels
+from crfkit.data.sequence_list import SequenceList
 from crfkit.estimators._spans import segments_of
 from crfkit.inference.base import expectations
 from crfkit.structures import RankedCodes, Structure
@@ -71,7 +72,7 @@ def _ranked(
         probability = [math.nan] * len(labels)
     ranked = list(map(RankedLabels, labels, found.scores.tolist(), probability))
     ends = np.cumsum(found.counts).tolist()
-    return [ranked[begin:end] for begin, end in pairwise([0, *ends])]
+    return SequenceList(ranked[begin:end] for begin, end in pairwise([0, *ends]))
 
 
 def _joined(chunks: list[tuple[RankedCodes, FloatArray]]) -> tuple[RankedCodes, FloatArray]:

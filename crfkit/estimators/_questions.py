@@ -10,6 +10,7 @@ import numpy as np
 from crfkit._types import FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.labels import by_sequence
+from crfkit.data.sequence_list import SequenceList
 from crfkit.inference.base import expectations, marginals
 from crfkit.inference.log_probability import log_probability
 from crfkit.labels.segmentation import ANY, allowed_codes
@@ -33,7 +34,7 @@ def predict_proba(self: Any, X: Any, *, constraints: Any = None) -> list[FloatAr
         return np.split(marginals(structure, potentials)[0], potentials.offsets[1:-1])
 
     found = self._ask(self._pack(X), ask, constraints=constraints)
-    return [rows for chunk in found for rows in chunk]
+    return SequenceList(rows for chunk in found for rows in chunk)
 
 
 def predict_marginals(
@@ -45,7 +46,7 @@ def predict_marginals(
     """
     rows = self.predict_proba(X, constraints=constraints)
     labels = self.classes_.tolist()
-    return [[dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows]
+    return SequenceList([dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows)
 
 
 def sequence_log_proba(self: Any, X: Any, y: Any, *, constraints: Any = None) -> FloatArray:

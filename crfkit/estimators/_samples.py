@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit.data.sequence_list import SequenceList
 from crfkit.estimators._labelings import labels_of_codes
 from crfkit.inference.base import marginals
 from crfkit.structures import Structure
@@ -65,7 +66,7 @@ def sample(
     none = np.empty((n, 0), np.int32)
     codes = np.concatenate([none, *self._ask(data, draw, constraints=constraints)], axis=1)
     drawn = [labels_of_codes(self, row, data.offsets) for row in codes]
-    return [list(labelings) for labelings in zip(*drawn, strict=True)]
+    return SequenceList(list(labelings) for labelings in zip(*drawn, strict=True))
 
 
 def entropy(

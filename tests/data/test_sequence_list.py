@@ -16,6 +16,21 @@ def test_a_notebook_shows_the_first_sequences_escaped():
     assert "more" not in LabelSequences([["A"]])._repr_html_()
 
 
+def test_answers_of_many_items_are_shown_in_a_few_lines():
+    X, y = [[{"w": "a"}, {"w": "b"}] * 50] * 20, [["B-X", "<b>"] * 50] * 20
+    model = CRFClassifier().fit(X, y)
+    answers = [model.predict_proba(X), model.predict_n_best(X, 30), model.predict_marginals(X),
+               model.sample(X, 30, random_state=0)]  # fmt: skip
+    for found in answers:
+        assert isinstance(found, SequenceList) and found == found[:] and isinstance(found, list)
+        html = found._repr_html_()
+        assert html.count("<br>") <= 40 and "10 more" in html and "<b>" not in html
+        assert len(html) < 20_000
+    best = answers[1][0][0]
+    assert f"<li><code>{best.probability:.3f}: B-X &lt;b&gt; " in answers[1]._repr_html_()
+    assert f"{answers[0][0][0, 0]:.3f} " in answers[0]._repr_html_()
+
+
 def test_spans_of_models_are_such_lists():
     X, y = [[{"w": "a"}, {"w": "b"}]] * 3, [["B-X", "O"]] * 3
     model = CRFClassifier().fit(X, y)
