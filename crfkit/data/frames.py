@@ -65,7 +65,14 @@ def group_offsets(groups: ArrayLike) -> IntArray:
     offsets = np.unique(np.concatenate([[0], starts, [len(values)]]).astype(np.int64))
     seen: set[Any] = set()
     for start, value in zip(offsets[:-1], values[offsets[:-1]].tolist(), strict=True):
-        if value in seen:
+        try:
+            again = value in seen
+        except TypeError:
+            raise TypeError(
+                f"row {start}: the group {value!r:.60} is, or holds, a list or the like: give "
+                "strings, numbers or tuples."
+            ) from None
+        if again:
             raise ValueError(
                 f"row {start}: group {value!r} comes back after another one. "
                 "Sort the rows by group, keeping the order of the tokens."

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -136,6 +136,11 @@ class FrameClassifier(BaseEstimator):  # type: ignore[misc]
         matrix, offsets = is_numeric(X[columns]), frame_offsets(X, self.by)
         sequences, labels = _sequences(X, self.by, columns, matrix), self._labels(X, y, offsets)
         model = CRFClassifier() if self.estimator is None else clone(self.estimator)
+        if (kind := get_tags(model).estimator_type) in ("classifier", "regressor"):
+            raise TypeError(
+                f"{type(model).__name__} is a {kind} of single rows, but a FrameClassifier needs "
+                "one of sequences, such as CRFClassifier(), or a pipeline that ends in one."
+            )
         self.estimator_ = model.fit(sequences, labels, **_weights(sample_weight, offsets))
         self.columns_, self.matrix_ = columns, matrix
         self.label_ = "label" if label is None else label
@@ -202,7 +207,18 @@ class FrameClassifier(BaseEstimator):  # type: ignore[misc]
             The columns of `by`, then "start" and "stop", the first token of the span in its
             sequence and the one after its last, counted from 0, "row", the number of its first row
             in the frame, and "label".
+
+        Raises
+        ------
+        ValueError
+            If a column of `by` has one of these names.
         """
+        taken = {"start", "stop", "label", "row"}.intersection(key_names(self.by))
+        if taken:
+            raise ValueError(
+                f"the columns {sorted(taken)} of `by` have names of the columns that spans get: "
+                "rename them."
+            )
         found = self.estimator_.predict_spans(self.sequences(X))
         begins = frame_offsets(X, self.by)[:-1].tolist()
         spans = [(begin, span) for begin, some in zip(begins, found, strict=True) for span in some]

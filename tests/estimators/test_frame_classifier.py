@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import crfkit
@@ -144,6 +145,14 @@ def test_what_is_no_frame_or_does_not_fit_to_it_is_refused():
     with pytest.raises(TypeError, match=r"not LazyFrame: give X\.collect\(\)"):
         model.fit(polars.DataFrame(ROWS).lazy())
     assert not hasattr(FrameClassifier(MaxMarginCRF(), by=BY), "predict_proba")
+    with pytest.raises(TypeError, match="LogisticRegression is a classifier of single rows"):
+        FrameClassifier(LogisticRegression(), by=BY, label="tag").fit(frame)
+    with pytest.raises(TypeError, match="row 0: the group .* holds, a list"):
+        model.fit(frame.assign(doc=[[n] for n in frame["doc"]]).assign(line=0))
+    named = frame.rename(columns={"line": "row"})
+    found = FrameClassifier(by=["doc", "row"], label="tag").fit(named)
+    with pytest.raises(ValueError, match=r"\['row'\] of `by` have names of the columns that spans"):
+        found.predict_spans(named)
 
 
 def test_a_frame_of_polars_is_a_matrix_of_its_numbers():
