@@ -107,7 +107,14 @@ class TrainingDisplay:
             found.pop("gradient norm")
         return {n: (own, [columns[n][i] for i in own]) for n, own in found.items() if own}
 
-    def plot(self, ax: Any = None, *, x: str = "iteration", **kwargs: Any) -> Self:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        x: str = "iteration",
+        panels: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a panel for each of what is known.
 
         Parameters
@@ -116,11 +123,21 @@ class TrainingDisplay:
             Where to draw, the objective first; by default a new figure with all.
         x : {"iteration", "seconds", "evaluations"}, default="iteration"
             What goes to the right; evaluations of the objective, or passes over the data.
+        panels : sequence of str, optional
+            Which ones, in which order, such as ``["objective", "validation score"]``.
         **kwargs
             For ``matplotlib.axes.Axes.plot``.
+
+        Raises
+        ------
+        ValueError
+            If something in `panels` is not known of this fit, or there are fewer Axes than panels.
         """
         check_option("x", x, _X)
         plt, curves = pyplot("TrainingDisplay"), self.curves()
+        for name in panels or ():
+            check_option("panels", name, curves)
+        curves = {name: curves[name] for name in (panels or curves)}
         if ax is None:
             size = (6.4, 1.9 * len(curves) + 0.6)
             figure, axes = plt.subplots(
@@ -130,10 +147,13 @@ class TrainingDisplay:
             figure.suptitle(self.name or "")
         else:
             axes = np.atleast_1d(ax).ravel()
+            if len(axes) < len(curves):
+                known = ", ".join(map(repr, curves))
+                raise ValueError(f"there are {len(axes)} Axes for {len(curves)} panels ({known}).")
         at = [float(getattr(record, x)) for record in self.log]
         colors = (POSITIVE, NEGATIVE, THIRD, FOURTH, POSITIVE)
-        panels = list(zip(axes, curves.items(), colors, strict=False))
-        for panel, (name, (places, values)), color in panels:
+        drawn = list(zip(axes, curves.items(), colors, strict=False))
+        for panel, (name, (places, values)), color in drawn:
             style = {"color": color, "linewidth": 1.8, "marker": "o", "markersize": 2.5} | kwargs
             panel.plot([at[i] for i in places], values, **style)
             panel.set_ylabel(name)
@@ -143,8 +163,8 @@ class TrainingDisplay:
             plain(panel, "both")
             if name == "validation score":
                 _mark_best(panel, [at[i] for i in places], values)
-        panels[-1][0].set_xlabel(_X[x])
-        self.axes_ = np.array([panel for panel, *_ in panels])
+        drawn[-1][0].set_xlabel(_X[x])
+        self.axes_ = np.array([panel for panel, *_ in drawn])
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self
 

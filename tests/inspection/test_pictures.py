@@ -69,6 +69,12 @@ def test_training_shows_what_the_log_knows(model):
     assert [ax.get_ylabel() for ax in display.axes_][0::2] == ["objective", "validation score"]
     values = display.ax_.lines[0].get_ydata()
     assert list(values) == [record.value for record in model.training_log_]
+    (only,) = display.plot(ax=display.axes_[0], panels=["validation score"]).axes_
+    assert only.get_ylabel() == "validation score"
+    with pytest.raises(ValueError, match="1 Axes for 3 panels .'objective', "):
+        display.plot(ax=only)
+    with pytest.raises(ValueError, match="choose one of"):
+        display.plot(panels=["gap"])
     perceptron = TrainingDisplay.from_estimator(StructuredPerceptron(max_iter=2).fit(X, Y))
     assert "mistakes" in [ax.get_ylabel() for ax in perceptron.axes_]
     with pytest.raises(ValueError, match="has no log"):
