@@ -85,7 +85,8 @@ class ShownSequences:
     def __init__(self, lines: list[Line], n_left_out: int | None, of_tokens: bool) -> None:
         self.lines, self.n_left_out, self._of_tokens = lines, n_left_out, of_tokens
         names = dict.fromkeys(mark.label for line in lines for mark in _marks(line))
-        names.pop(OUTSIDE_LABEL, None)
+        for blank in (OUTSIDE_LABEL, UNLABELED):
+            names.pop(blank, None)
         ordered = sorted(names, key=str)
         tags = all(map(looks_like_tag, ordered))  # of one type, they have one color
         kinds = {name: str(name)[2:] if tags else name for name in ordered}
@@ -432,10 +433,14 @@ def _is_wrong(predicted: Any, true: Any) -> bool:
 
 
 def _written(label: Any) -> Any:
-    """Return a true label as it is shown, also where it is not known for sure."""
+    """Return a true label, also where it is one of a set, as it is shown."""
     if isinstance(label, (set, frozenset)):
         return " or ".join(sorted(map(str, label)))
-    return "?" if label is UNLABELED else label
+    return label
+
+
+def _said(label: Any) -> str:
+    return "?" if label is UNLABELED else str(label)
 
 
 def _labels(labels: Any) -> list[Marked]:
@@ -455,7 +460,7 @@ def _goes_without_saying(mark: Marked) -> bool:
 def _named(mark: Marked) -> str:
     """Return a label and its probability as HTML."""
     chance = "" if mark.probability is None else f" {mark.probability:.2f}"
-    return f"{escape(short(mark.label, 30))}{chance}{' ✗' if mark.is_wrong else ''}"
+    return f"{escape(short(_said(mark.label), 30))}{chance}{' ✗' if mark.is_wrong else ''}"
 
 
 def _spans_as_text(tokens: list[str], marks: list[Marked]) -> str:
@@ -472,7 +477,7 @@ def _spans_as_text(tokens: list[str], marks: list[Marked]) -> str:
 def _tokens_as_text(tokens: list[str], marks: list[Marked]) -> str:
     """Return tokens with their labels behind them."""
     words = [
-        f"{token}/{mark.label}{'✗' * mark.is_wrong}"
+        f"{token}/{_said(mark.label)}{'✗' * mark.is_wrong}"
         for token, mark in zip(tokens, marks, strict=True)
     ]
     return " ".join(words[:_TOKENS])

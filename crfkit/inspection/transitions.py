@@ -124,7 +124,8 @@ class TransitionsDisplay:
         self.im_ = ax.imshow(values, **style | (im_kw or {}))
         ax.set_facecolor(quiet(ax))
         names = [shortened(label) for label in self.labels]
-        ax.set_xticks(range(size), names, rotation=90 if size > 4 else 0, fontsize=font)
+        upright = size <= 4 or max(map(len, names)) <= 2
+        ax.set_xticks(range(size), names, rotation=0 if upright else 90, fontsize=font)
         ax.set_yticks(range(size), names, fontsize=font)
         ax.tick_params(length=0)
         ax.set(xlabel="to", ylabel="from", title=self.name or "")

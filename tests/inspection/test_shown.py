@@ -44,6 +44,10 @@ def test_tokens_are_shown_with_true_labels_below_wrong_ones(model, tmp_path):
     assert [mark.is_wrong for mark in shown.lines[0].predicted] == [False, False, True]
     shown.save(tmp_path / "tokens.html")
     assert "2 of 3 tokens are right" in (tmp_path / "tokens.html").read_text("utf-8")
+    partly = show_tokens(None, [["a", "b", "c"]], [[UNLABELED, "B-X", {"I-X", "O"}]])
+    assert str(partly) == "0  a/? b/B-X c/I-X or O"
+    assert partly._repr_html_().count("<small>?</small>") == 1  # and no color in the legend
+    assert re.findall(r'class="tok" >', partly._repr_html_()) == ['class="tok" >']
     with pytest.raises(ValueError, match="sequence 0: y has 1 labels for 3 tokens"):
         show_tokens(model, X[:1], [["O"]])
 
