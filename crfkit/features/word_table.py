@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.text.lines import LineTable, lines_hash, lines_number
 
 SEPARATOR = "\n"
+FETCHED = 1 << 10  # words that are looked at together
 _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 13  # of a table without words
 
 
@@ -23,10 +25,10 @@ class Lines(NamedTuple):
     hashes: IntArray  # (N,)
 
     @classmethod
-    def of(cls, parts: Iterable[Sequence[str]], size: int) -> Self | None:
+    def of(cls, parts: Sequence[Sequence[str]], size: int) -> Self | None:
         """Return `size` words, some in each part; None if one is no string, or has a newline."""
         try:
-            text = SEPARATOR.join(map(SEPARATOR.join, filter(None, parts)))
+            text = SEPARATOR.join(map(SEPARATOR.join, _together(parts, size)))
         except TypeError:
             return None
         return cls.of_text(text + SEPARATOR, size)
@@ -45,6 +47,23 @@ class Lines(NamedTuple):
         lengths = self.ends[chosen] + 1 - starts
         places = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return text_of(self.text[places + np.arange(len(places))])
+
+
+def _together(parts: Sequence[Sequence[str]], size: int) -> Iterator[Sequence[str]]:
+    """Yield `size` words, those of several parts together where these are short.
+
+    The words of texts lie anywhere in memory. A list of many is made without waiting for each to
+    be fetched, and to join them then finds all in the cache.
+    """
+    count = FETCHED * len(parts) // max(size, 1)
+    if count < 2:
+        yield from filter(None, parts)
+        return
+    for begin in range(0, len(parts), count):
+        words = list[str]()
+        deque(map(words.extend, parts[begin : begin + count]), maxlen=0)
+        if words:
+            yield words
 
 
 def text_of(found: ByteArray) -> str:
