@@ -81,6 +81,8 @@ class TopWeights(list[Weight]):
         rows = [[number(w.weight), w.kind, *_names(w)] for w in self]
         return text_table(rows, numbers=[0])
 
+    __repr__ = __str__
+
 
 class Group(NamedTuple):
     """Weights of one kind: a matrix, whose rows and columns have names."""

@@ -51,6 +51,9 @@ def test_transitions_are_drawn_from_rows_to_columns_and_blank_where_there_is_non
     many = TransitionsDisplay(np.ones((40, 40)), [f"${i}" for i in range(40)]).plot()
     assert many.text_ is None
     many.figure_.canvas.draw()
+    letters = TransitionsDisplay(np.ones((5, 5)), list("abcde")).plot()  # fit without being turned
+    turned = [display.ax_.get_xticklabels()[0].get_rotation() for display in (many, letters)]
+    assert turned == [90.0, 0.0]
     with pytest.raises(ValueError, match="does not know 'X'"):
         TransitionsDisplay.from_estimator(model, labels=["X"])
 

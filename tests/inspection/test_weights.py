@@ -91,4 +91,5 @@ def test_a_cell_is_not_flooded_and_names_are_escaped(chain):
     assert len(table._repr_html_()) < 30_000 and len(str(table)) < 3_000
     assert "<b>" not in table._repr_html_()
     assert len(table.top(4000)._repr_html_()) < 300_000
+    assert repr(table.top(4000)) == str(table.top(4000))  # no numbers to the last digit
     assert "w:&lt;dog&gt;" in weights(chain)._repr_html_()
