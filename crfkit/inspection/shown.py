@@ -82,16 +82,26 @@ class ShownSequences:
         How many are not; None where that is not known.
     """
 
-    def __init__(self, lines: list[Line], n_left_out: int | None, of_tokens: bool) -> None:
+    def __init__(
+        self,
+        lines: list[Line],
+        n_left_out: int | None,
+        of_tokens: bool,
+        known: Sequence[Hashable] = (),
+    ) -> None:
         self.lines, self.n_left_out, self._of_tokens = lines, n_left_out, of_tokens
         names = dict.fromkeys(mark.label for line in lines for mark in _marks(line))
         for blank in (OUTSIDE_LABEL, UNLABELED):
             names.pop(blank, None)
-        ordered = sorted(names, key=str)
-        tags = all(map(looks_like_tag, ordered))  # of one type, they have one color
-        kinds = {name: str(name)[2:] if tags else name for name in ordered}
-        place = {kind: i for i, kind in enumerate(dict.fromkeys(kinds.values()))}
-        self._color = {name: COLORS[place[kinds[name]] % len(COLORS)] for name in ordered}
+        kinds = _kinds(sorted(names, key=str))
+        # A label of a model has the same color wherever it is shown, if there are so many.
+        together = {
+            *kinds.values(),
+            *_kinds([name for name in known if name != OUTSIDE_LABEL]).values(),
+        }
+        listed = sorted(together if len(together) <= len(COLORS) else {*kinds.values()})
+        place = {kind: i % len(COLORS) for i, kind in enumerate(listed)}
+        self._color = {name: COLORS[place[kind]] for name, kind in kinds.items()}
 
     def save(self, path: Any) -> None:
         """Write an HTML page to a file, which needs nothing from outside."""
@@ -321,7 +331,8 @@ def _shown(
     else:
         rows = _rows_of_spans(found, first, true, *asked)
     lines = [Line(i, own, *pair) for i, (own, pair) in enumerate(zip(words, rows, strict=True))]
-    return ShownSequences(lines, left, of_tokens)
+    known = () if found is None else found.model.classes_.tolist()
+    return ShownSequences(lines, left, of_tokens, known)
 
 
 Rows = Iterable[tuple[list[Marked] | None, list[Marked] | None]]
@@ -437,6 +448,12 @@ def _written(label: Any) -> Any:
     if isinstance(label, (set, frozenset)):
         return " or ".join(sorted(map(str, label)))
     return label
+
+
+def _kinds(labels: list[Any]) -> dict[Any, str]:
+    """Return what has a color of its own for each label: the type, where all are tags."""
+    tags = all(map(looks_like_tag, labels))
+    return {label: str(label)[2:] if tags else str(label) for label in labels}
 
 
 def _said(label: Any) -> str:

@@ -28,6 +28,7 @@ def test_predicted_spans_have_their_probabilities_and_wrong_ones_are_marked(mode
     assert (span.start, span.stop, span.is_wrong) == (1, 3, True)
     assert (true.start, true.stop, true.is_wrong) == (1, 2, True)
     assert other.is_right and shown.n_left_out == 6
+    assert show_spans(model, X[1:2])._color["PER"] == show_spans(model, [X[1][:1]])._color["PER"]
     assert str(shown).splitlines()[1] == "   true: in [New | LOC ✗] <York>"
     html = shown.to_html()
     assert "<York>" not in html and "&lt;York&gt;" in html and "6 more sequences" in html
