@@ -141,5 +141,6 @@ class OfSpans:
     def __get__(self, item: Any, owner: Any) -> Any:
         """Raise AttributeError."""
         raise AttributeError(
-            f"nodes of graphs have no order, so that there are no spans, and no {self.name}."
+            f"nodes of graphs have no order, so that there are no spans, and no {self.name}: "
+            "predict and predict_proba tell of nodes, crfkit.inspection.show_tokens shows them."
         )

@@ -11,11 +11,12 @@ from crfkit._params import check_whole
 from crfkit._types import BoolArray, CodeArray, FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.names import name_array
-from crfkit.estimators._labelings import check_scored, labels_of_codes
+from crfkit.estimators._labelings import labels_of_codes
 from crfkit.inference.base import marginals, plain_codes
 from crfkit.inspection.explanation import Compared, Explanation
+from crfkit.inspection.linear_views import LinearView, linear_view
 from crfkit.inspection.models import opened
-from crfkit.inspection.scored import Scored, Term, row_of
+from crfkit.inspection.scored import Term, row_of
 from crfkit.inspection.tokens import token_texts
 from crfkit.labels.segmentation import allowed_codes
 from crfkit.potentials.blocks import NAMES_OF, TOKENS
@@ -43,8 +44,9 @@ def explain(
     Parameters
     ----------
     model : estimator
-        A fitted model of chains, segments, trees or graphs, a MEMM, or a hidden Markov model of
-        order 1 whose emissions are sums over attributes; or what :func:`weights` takes beside.
+        A fitted model of chains, segments, trees or graphs, a MEMM, a model with a kernel, or a
+        hidden Markov model whose emissions are sums over attributes; or what :func:`weights` takes
+        beside.
     x : sequence
         One sequence, in the form of those that the model predicts; for a model of data frames, the
         rows of one.
@@ -93,8 +95,8 @@ def explain(
     """
     inner = opened(model)
     X = inner.sequences(x) if inner.takes_frame(x) else [x]
-    estimator, data = _linear(inner.model, inner.transform(X))
-    question = _Question(estimator, data, constraints)
+    view = linear_view(inner.model, inner.transform(X))
+    question, data = _Question(view, constraints), view.data
     codes = question.chosen() if labels is None else question.given(labels, "labels")
     if other is not None:
         if position is not None or label is not None:
@@ -108,29 +110,10 @@ def explain(
     else:
         others = question.next_best(codes)
     shown = X[0] if isinstance(X, list) else x
-    texts = token_texts(shown, data, estimator) if tokens is None else list(map(str, tokens))
+    texts = token_texts(shown, data, view.model) if tokens is None else list(map(str, tokens))
     if len(texts) != data.n_tokens:
         raise ValueError(f"tokens has {len(texts)} items, but x has {data.n_tokens} tokens.")
     return Explanation(question, Compared(codes, others, position), texts)
-
-
-def _linear(model: Any, X: Any) -> tuple[Any, PackedSequences]:
-    """Return a model whose scores are sums of weights, and the packed sequence."""
-    check_scored(model, "explain")
-    if "start_probabilities_" in vars(model):
-        model = model.to_crf()  # which says why, where there is none
-    if "dual_coef_" in vars(model):
-        raise ValueError(
-            f"this {type(model).__name__} has a kernel: its scores are no sums of weights of "
-            "attributes. Fit one with kernel='linear'."
-        )
-    data = model._pack(X)
-    if len(data) != 1 or not data.n_tokens:
-        raise ValueError(
-            f"x must be one sequence with tokens in it, but it was read as {len(data)} of "
-            f"{data.n_tokens} tokens."
-        )
-    return model, data
 
 
 def _place(position: Any, length: int) -> int:
@@ -143,10 +126,10 @@ def _place(position: Any, length: int) -> int:
 class _Question:
     """A model and one sequence: labelings that are compared, and what their scores are made of."""
 
-    def __init__(self, estimator: Any, data: PackedSequences, constraints: Any) -> None:
-        self.estimator, self.data, self.constraints = estimator, data, constraints
-        self.classes = estimator.classes_.tolist()
-        self.scored = Scored(estimator, data)
+    def __init__(self, view: LinearView, constraints: Any) -> None:
+        self.estimator, self.data, self.scored, self.is_whole = view
+        self.constraints, self.classes = constraints, self.scored.labels
+        self.is_hidden = "start_probabilities_" in vars(self.estimator)  # of order 2
 
     def _ask(self, question: Any) -> Any:
         return self.estimator._ask(self.data, question, constraints=self.constraints)[0]
@@ -233,12 +216,21 @@ class _Question:
             return scores, float(log_z[0]), probability
 
         found: tuple[list[float], float | None, Any] = self._ask(ask)
-        return found
+        scores, log_z, probability = found
+        shared = self._shared() if self.is_hidden else 0.0
+        log_z = None if log_z is None else log_z - shared
+        return [score - shared for score in scores], log_z, probability
+
+    def _shared(self) -> float:
+        """Return what the scores of all labelings have beside their terms."""
+        codes = self.chosen()
+        score = self._ask(lambda structure, given: float(structure.score(given, codes)[0]))
+        return float(score - sum(term.contribution for term in self.terms(codes)))
 
     def terms(self, codes: CodeArray, others: CodeArray | None = None) -> list[Term]:
         """Return what the score of a labeling is made of, less that of another one, if given."""
         found = self.scored.difference(codes, others)
-        if not self.estimator._model_for(self.data).model.is_linear:
+        if not self.is_whole:
             every = np.ones(len(codes), bool)
             differ = every if others is None else codes != others
             found += self._normalizers(codes, differ, 1.0)
@@ -273,7 +265,10 @@ class _Question:
         ValueError of a model without probabilities.
         """
         if not self.estimator.has_probabilities:
-            raise ValueError(f"{type(self.estimator).__name__} has no probabilities.")
+            name = type(self.estimator).__name__
+            raise ValueError(f"{name} has no probabilities: use CRFClassifier for without().")
+        if self.is_hidden:
+            raise ValueError("without() needs a hidden Markov model of order 1: fit one.")
         pairs = [(t, a) for t in chosen for a in row_of(self.data, t)[0].tolist()]
         names = vars(self.estimator).get(NAMES_OF[TOKENS])
         named = [(t, a if names is None else name_array(names)[a]) for t, a in pairs]

@@ -95,10 +95,16 @@ class LearningCurveDisplay:
         **options
             For :func:`sklearn.model_selection.learning_curve`: `train_sizes`, shares of the
             sequences that a fold is fitted to, or their numbers; `cv`, `groups`, `n_jobs`. By
-            default sequences are drawn at random (``shuffle=True``), with ``random_state=0``.
+            default sequences are drawn at random (``shuffle=True``), with ``random_state=0``; rows
+            of a data frame stay in order, and ``cv=StratifiedSequenceKFold(by=...)`` of
+            :mod:`crfkit.model_selection` keeps those of a sequence together.
         """
         scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-        given = {"shuffle": True, "random_state": 0, "error_score": "raise"} | options
+        given = {
+            "shuffle": not hasattr(X, "columns"),
+            "random_state": 0,
+            "error_score": "raise",
+        } | options
         if not hasattr(X, "__getitem__"):
             X = list(X)
         found = learning_curve(estimator, X, y, scoring=scorer, **given)

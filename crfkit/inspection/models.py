@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.calibration import CalibratedSequenceClassifier
+from crfkit.collective.base import CollectiveClassifier
 from crfkit.compat._eli5 import register_with_eli5
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators import FrameClassifier
@@ -51,8 +52,22 @@ class Opened(NamedTuple):
         if not self.model.has_probabilities:
             return None
         model: Any = self.model
-        found = model.confidence(self.transform(X), of=of, constraints=constraints)
+        X = self.transform(X)
+        if of == "tokens" and not hasattr(model, "confidence"):  # nodes of graphs
+            return _of_labels(model, X, constraints)
+        found = model.confidence(X, of=of, constraints=constraints)
         return found  # type: ignore[no-any-return]
+
+
+def _of_labels(model: Any, X: Any, constraints: Any) -> list[Any]:
+    """Return the probabilities of the labels that a model predicts."""
+    place = {label: k for k, label in enumerate(model.classes_.tolist())}
+    proba = model.predict_proba(X, constraints=constraints)
+    predicted = model.predict(X, constraints=constraints)
+    return [
+        [p[place[label]] for p, label in zip(rows, own, strict=True)]
+        for rows, own in zip(proba, predicted, strict=True)
+    ]
 
 
 def opened(model: Any) -> Opened:
@@ -99,6 +114,12 @@ def _refuse(model: Any) -> None:
     """Raise the error that there is no model within."""
     if hasattr(model, "estimator"):
         check_is_fitted(model)  # a search before its fit
+    if isinstance(model, CollectiveClassifier):
+        raise TypeError(
+            f"{type(model).__name__} labels nodes one by one, and has no weights of labelings of "
+            "its own: ask its classifier of nodes, model.estimator_, where there is one. "
+            "show_tokens(None, tokens, model.predict(X)) shows its labels."
+        )
     raise TypeError(
         f"{type(model).__name__} is no fitted model of crfkit, nor a pipeline or a search (fitted "
         "with refit=True) that ends in one."

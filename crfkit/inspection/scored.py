@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from crfkit.potentials.blocks import NAMES_OF, SEGMENTS, TOKENS, TRANSITIONS
 # Which attributes the rows of sparse tables are of.
 ATTRIBUTES_OF = {
     "coef_": TOKENS, "first_coef_": TOKENS, "last_coef_": TOKENS, "single_coef_": TOKENS,
+    "dual_coef_": TOKENS,
     "transition_coef_": TRANSITIONS, "segment_coef_": SEGMENTS,
 }  # fmt: skip
 
@@ -53,9 +55,8 @@ class Term(NamedTuple):
 class Scored:
     """One sequence, and the fitted weights that its labelings are scored by."""
 
-    def __init__(self, model: Any, data: PackedSequences) -> None:
-        self.fitted: dict[str, Any] = vars(model)
-        self.data, self.labels = data, model.classes_.tolist()
+    def __init__(self, fitted: dict[str, Any], labels: list[Any], data: PackedSequences) -> None:
+        self.fitted, self.labels, self.data = fitted, labels, data
         self.of_segments = "length_scores_" in self.fitted
         segments = data.segments
         self.rows = {
@@ -92,8 +93,7 @@ class Scored:
         """Yield the attributes of a part, their values and weights."""
         if part.table not in ATTRIBUTES_OF:
             weight = table[part.column] if table.ndim == 1 else table[part.row, part.column]
-            name = part.row + 1 if part.table == "length_scores_" else None
-            yield name, 1.0, float(weight)
+            yield self._row_name(part), 1.0, float(weight)
             return
         of = ATTRIBUTES_OF[part.table]
         columns, values = row_of(self.rows[of], part.row)
@@ -102,15 +102,25 @@ class Scored:
         named = columns.tolist() if names is None else name_array(names)[columns].tolist()
         yield from zip(named, values.tolist(), weights.tolist(), strict=True)
 
+    def _row_name(self, part: Part) -> Any:
+        """Return what the row of a table is about beside two labels; None for nothing else."""
+        if part.table == "length_scores_":
+            return part.row + 1
+        second_order = part.table == "second_order_transitions_"
+        return self.labels[part.row] if second_order and part.row < len(self.labels) else None
+
     def _of_tokens(self, codes: CodeArray) -> Iterator[Part]:
         """Yield the parts of a labeling of tokens that may be joined in any way."""
         own, data = codes.tolist(), self.data
         for t, k in enumerate(own):
             yield Part("coef_", t, k, t, -1, -1, k)
+            yield Part("dual_coef_", t, k, t, -1, -1, k)
         source, target = (ends.tolist() for ends in data.ends)
         for row, (s, t) in enumerate(zip(source, target, strict=True)):
             if s >= 0:
                 yield from self._transition(row, s, t, own[s], own[t])
+        if self.fitted.get("second_order_transitions_") is not None:
+            yield from self._after_two(own)
         if self.fitted.get("start_weights_") is not None and own:
             order = data.topology
             first = [0] if order is None else order.first_tokens.tolist()
@@ -123,6 +133,13 @@ class Scored:
         yield Part("transitions_", i, j, t, s, i, j)
         if self.rows[TRANSITIONS] is not None:
             yield Part("transition_coef_", row, i * len(self.labels) + j, t, s, i, j)
+
+    def _after_two(self, own: list[int]) -> Iterator[Part]:
+        """Yield the parts of labels after two others; second tokens of sequences have one."""
+        size = len(self.labels)
+        for t, (i, j) in enumerate(pairwise(own), start=1):
+            before = own[t - 2] if t > 1 else size
+            yield Part("second_order_transitions_", before, i * size + j, t, t - 1, i, j)
 
     def _of_segments(self, codes: CodeArray) -> Iterator[Part]:
         """Yield the parts of a segmentation."""

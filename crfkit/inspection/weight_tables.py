@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from crfkit._params import check_option, check_whole
 from crfkit._types import BoolArray, FloatArray, IntArray, ObjectArray
 from crfkit.data.labels import object_array
 from crfkit.data.names import name_array
+from crfkit.generative.linear import weight_tables
+from crfkit.generative.model import HiddenProbabilities
 from crfkit.inspection.markup import (
     bar,
     code,
@@ -39,6 +41,8 @@ KINDS = {
     "single_coef_": "single token",
     "segment_coef_": "segment attribute",
     "length_scores_": "length",
+    "second_order_transitions_": "second-order transition",
+    "dual_coef_": "support token",
 }
 # Probabilities of hidden Markov models, whose logarithms are weights.
 _PROBABILITIES = {
@@ -327,6 +331,8 @@ def weights(model: Any) -> Weights:
     fitted = vars(found)
     if "start_probabilities_" in fitted:
         groups = _of_hidden(found)
+    elif "dual_coef_" in fitted:
+        groups = _of_kernel(fitted)
     else:
         groups = [group for group in map_tables(found) if group is not None]
     return Weights(groups, found.classes_, type(found).__name__)
@@ -363,17 +369,34 @@ def _of_hidden(model: Any) -> list[Group]:
     """Return the logarithms of the probabilities of a hidden Markov model that have names."""
     fitted, found = vars(model), []
     try:
-        crf = vars(model.to_crf())
-    except ValueError:  # emissions that are no sums over attributes, or two labels before
-        crf = {}
-    if crf:
-        found.append(_group(crf, Table("coef_", TOKENS, LABELS)))
+        linear, features = weight_tables(*HiddenProbabilities().read(model))
+    except ValueError:  # emissions that are no sums over attributes
+        pass
+    else:
+        names = {NAMES_OF[TOKENS]: fitted.get(NAMES_OF[TOKENS]) if features is None else None}
+        found.append(_group(linear | names, Table("coef_", TOKENS, LABELS)))
     with np.errstate(divide="ignore"):
         for name, kind in _PROBABILITIES.items():
             if fitted.get(name) is not None:
                 matrix = _sparse(np.log(fitted[name]))
                 found.append(Group(kind, matrix, None, matrix.shape[0] > 1, False))
+        triples = fitted.get("second_order_probabilities_")
+        if triples is not None:
+            matrix = _sparse(np.log(triples).reshape(len(triples), -1))
+            before = object_array([*model.classes_, None])
+            found.append(Group(KINDS["second_order_transitions_"], matrix, before, False, True))
     return [group for group in found if group is not None]
+
+
+def _of_kernel(fitted: Mapping[str, Any]) -> list[Group]:
+    """Return the weights of a model with a kernel: of its support tokens, and of labels."""
+    support = object_array(fitted["support_"].tolist())
+    tokens = Group(KINDS["dual_coef_"], _sparse(fitted["dual_coef_"]), support, False, False)
+    tables = [("transitions_", True), ("start_weights_", False), ("end_weights_", False)]
+    return [tokens] + [
+        Group(KINDS[name], _sparse(fitted[name]), None, by_label, False)
+        for name, by_label in tables
+    ]
 
 
 def _sparse(values: Any) -> sp.csr_array:

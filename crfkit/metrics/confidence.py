@@ -99,6 +99,8 @@ def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
         return last_step(estimator.best_estimator_, X)
     if hasattr(estimator, "sequences"):  # a FrameClassifier
         return last_step(estimator.estimator_, estimator.sequences(X))
+    if hasattr(estimator, "model_filename"):  # a drop-in of sklearn-crfsuite
+        return estimator._fitted(), X
     if not isinstance(estimator, Pipeline):
         return estimator, X
     before = estimator[:-1]
@@ -156,9 +158,10 @@ def _confidence(model: Any, X: Any, predicted: Any, of: str) -> FloatArray:
     if of == "sequences":
         whole: FloatArray = np.exp(model.sequence_log_proba(X, predicted))
         return np.minimum(whole, 1.0)
+    proba = model.predict_proba(X)
     place = {label: column for column, label in enumerate(list(model.classes_))}
     columns = [place[label] for label in chain.from_iterable(predicted)]
-    rows = np.concatenate([np.zeros((0, len(place))), *model.predict_proba(X)])
+    rows = np.concatenate([np.zeros((0, len(place))), *proba])
     found: FloatArray = rows[np.arange(len(columns)), columns]
     return found
 

@@ -240,15 +240,16 @@ class KernelChainModel(PotentialsModel):
     ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data."""
         check_no_topology(data.topology, "a model of kernels")
-        unary, offsets = self._values(data, chunk) @ bound.dual, chunk.offsets - chunk.tokens.start
+        tokens = chunk.tokens
+        unary = self.values(data, tokens.start, tokens.stop) @ bound.dual
+        offsets = chunk.offsets - tokens.start
         first, last = boundary_rows(offsets)
         unary[first] += bound.start
         unary[last] += bound.end
         return ChainPotentials.of(unary, bound.pair, offsets, chunk.first)
 
-    def _values(self, data: PackedSequences, chunk: Chunk) -> FloatArray:
-        """Return the kernel values of new tokens with the support."""
-        begin, end = chunk.tokens.start, chunk.tokens.stop
+    def values(self, data: PackedSequences, begin: int, end: int) -> FloatArray:
+        """Return the kernel values of new tokens with the support, (T, n)."""
         if self.support is None:
             rows = data._rows(begin, end)
             values: FloatArray = (rows.toarray() if data.n_sparse else rows)[:, self.places]

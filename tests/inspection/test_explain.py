@@ -39,6 +39,11 @@ MODELS = {
     "graphs": (GraphCRF(), GRAPHS),
     "label by label": (MEMMClassifier(boundary_weights=True), X),
     "hidden": (HMMClassifier(), [[token["w"] for token in x] for x in X]),
+    "hidden, order 2": (HMMClassifier(order=2), [[token["w"] for token in x] for x in X]),
+    "hidden, order 2, densities": (
+        HMMClassifier(order=2, emissions="gaussian"),
+        [RANDOM.normal(size=(len(x), 2)) for x in X],
+    ),
 }  # fmt: skip
 
 
@@ -92,6 +97,21 @@ def test_segments_are_explained_by_what_each_segmentation_has():
     assert why.other_log_proba == pytest.approx(known, abs=1e-9)
 
 
+def test_scores_of_a_kernel_are_sums_over_support_tokens():
+    numbers = [np.array([[token["size"], 1.0] for token in x]) for x in X]
+    model = MaxMarginCRF(kernel="rbf", boundary_weights=True).fit(numbers, Y)
+    for position in range(len(Y[3])):
+        why = explain(model, numbers[3], position)
+        added = sum(term.contribution for term in why.terms)
+        assert added == pytest.approx(why.score - why.other_score, abs=1e-9)
+        assert why.to_frame("labels").contribution.sum() == pytest.approx(why.score, abs=1e-9)
+        of_tokens = [term for term in why.terms if term.kind == "support token"]
+        assert of_tokens and {term.attribute for term in of_tokens} <= set(model.support_)
+        term = of_tokens[0]
+        place = list(model.support_).index(term.attribute)
+        assert term.weight == model.dual_coef_[place, list(model.classes_).index(term.label)]
+
+
 def test_labelings_that_are_given_are_compared_and_models_without_probabilities_have_scores():
     model = MaxMarginCRF().fit(X, Y)
     mine, theirs = ["A"] * len(X[0]), ["B"] * len(X[0])
@@ -134,9 +154,3 @@ def test_what_cannot_be_compared_is_named(options, message):
     model = CRFClassifier().fit(X, Y)
     with pytest.raises(ValueError, match=message):
         explain(model, X[0], **options)
-
-
-def test_a_kernel_has_no_weights_to_explain_by():
-    model = MaxMarginCRF(kernel="rbf").fit([np.eye(3)] * 2, [["A", "B", "A"]] * 2)
-    with pytest.raises(ValueError, match="kernel='linear'"):
-        explain(model, np.eye(3), 0)
