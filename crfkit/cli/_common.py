@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,12 +64,17 @@ def is_file(stream: Any) -> bool:
         return False
 
 
-def check_target(option: str, path: str) -> None:
-    """Raise CommandError if no file can be written at a path."""
+def check_target(option: str, path: str, read: Iterable[str | None] = ()) -> None:
+    """Raise CommandError if no file can be written at a path, ValueError if it is one of `read`."""
+    if not path:
+        raise ValueError(f"{option} has no file name.")
     folder = os.path.dirname(os.path.realpath(path))
     special = os.path.exists(path) and not os.path.isfile(path)  # a pipe is not replaced
     if os.path.isdir(path) or not os.access(path if special else folder, os.W_OK):
         raise CommandError(f"{option} {path}: no file can be written there.")
+    for other in filter(os.path.isfile, filter(None, read)):
+        if os.path.isfile(path) and os.path.samefile(other, path):
+            raise ValueError(f"{option} {path} would replace a file that is read.")
 
 
 def source(path: str) -> Any:

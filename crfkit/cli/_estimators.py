@@ -121,7 +121,7 @@ def make_estimator(arguments: argparse.Namespace, init: Any) -> Any:
     c2 = arguments.c2 if isinstance(arguments.c2, float) else None
     given: dict[str, Any] = {
         "c1": arguments.c1, "c2": c2, "init": init, "solver": solver or _solver(arguments, kind),
-        "C": None if c2 is None else 0.5 / c2, "loss": None if kind == "margin" else arguments.loss,
+        "C": 0.5 / c2 if c2 else None, "loss": None if kind == "margin" else arguments.loss,
         "max_iter": arguments.max_iter, "min_freq": arguments.min_freq, "n_jobs": arguments.jobs,
         "decoding": arguments.decoding, "random_state": arguments.seed if chance else None,
         "all_possible_states": arguments.all_states, "boundary_weights": arguments.boundaries,

@@ -31,7 +31,8 @@ def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a file that cannot be written is told before the tagging."""
     check_answers(arguments)
     if arguments.output != "-":
-        check_target("--output", arguments.output)
+        read = (arguments.model, arguments.data, arguments.constraints)
+        check_target("--output", arguments.output, read)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -25,7 +25,8 @@ from crfkit.training.start import STARTS
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a model that cannot be written is told before the training."""
     if arguments.model is not None:
-        check_target("--model", arguments.model)
+        read = (arguments.data, arguments.template, arguments.test, arguments.dev)
+        check_target("--model", arguments.model, read)
     elif arguments.cross_validate is None:
         raise ValueError("--model FILE is missing: where to write the model.")
     elif arguments.test is not None:
@@ -55,11 +56,6 @@ def _check_files(arguments: argparse.Namespace) -> None:
         path = getattr(arguments, option)
         if path not in (None, "-") and not os.path.exists(path):
             raise CommandError(f"--{option} {path}: no such file.")
-    read = (arguments.data, arguments.template, arguments.test, arguments.dev)
-    for path in filter(os.path.isfile, filter(None, read)):
-        model = arguments.model
-        if model is not None and os.path.exists(model) and os.path.samefile(path, model):
-            raise ValueError(f"--model {model} would replace a file that is read.")
 
 
 class TrainingFile(NamedTuple):

@@ -1,7 +1,9 @@
 """Files of one format for models that were trained on another."""
 
 import gzip
+import io
 import json
+import sys
 
 import pytest
 
@@ -151,11 +153,15 @@ def test_objects_of_tokens_and_of_texts_train(tmp_path, capsys):
         ('{"text": "a", "label": [[0, 5, "X"]]}', "is empty or not within"),
     ],
 )  # fmt: skip
-def test_objects_that_cannot_be_read_are_named(tmp_path, capsys, line, message):
-    (tmp_path / "x.jsonl").write_text(f'{{"tokens": ["a"], "tags": ["X"]}}\n{line}\n')
+def test_objects_that_cannot_be_read_are_named(tmp_path, capsys, monkeypatch, line, message):
+    text = f'{{"tokens": ["a"], "tags": ["X"]}}\n{line}\n'
+    (tmp_path / "x.jsonl").write_text(text)
     code, _, err = run(capsys, "train", tmp_path / "x.jsonl", "--model", tmp_path / "m")
     assert code == 1
     assert message in err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    command = ["train", "-", "--format", "jsonl", "--model", tmp_path / "m"]
+    assert run(capsys, *command)[2] == err.replace(str(tmp_path / "x.jsonl"), "<stream>")
 
 
 def test_tables_have_names_quotes_and_a_column_of_sequences(tmp_path, capsys):

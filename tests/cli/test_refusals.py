@@ -118,6 +118,16 @@ def test_the_scheme_of_entities_is_found_and_told(
     assert out.split()[-1] == str(support)
 
 
+def test_an_output_does_not_replace_what_is_read(corpus, model, tmp_path, capsys):
+    before = model.read_bytes()
+    for data, target in ((corpus / "raw.txt", model), (tmp_path / "x", tmp_path / "x")):
+        (tmp_path / "x").write_text("a\n")
+        code, _, err = run(capsys, "tag", model, data, "--output", target)
+        assert (code, "would replace a file that is read" in err) == (2, True)
+    assert model.read_bytes() == before
+    assert run(capsys, "tag", model, corpus / "raw.txt", "--output", "")[0] == 2
+
+
 def test_a_model_does_not_replace_the_data(tmp_path, capsys):
     path = tmp_path / "x.txt"
     path.write_text("a B\n")

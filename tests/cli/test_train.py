@@ -91,6 +91,11 @@ def test_folds_are_judged_on_what_their_models_have_not_seen(tmp_path, capsys):
     assert crfkit.load(tmp_path / "m").predict([[("w0",)]]) == [["A"]]
 
 
+def test_a_penalty_may_be_zero(data, tmp_path, capsys):
+    command = ["train", data, "--model", tmp_path / "m", "--max-iter", "2", "--c2", "0"]
+    assert run(capsys, *command)[0] == 0
+
+
 def test_a_penalty_is_looked_for(data, tmp_path, capsys):
     code, out, _ = run(capsys, "train", data, "--c2", "auto", "--model", tmp_path / "m")
     assert code == 0

@@ -8,7 +8,6 @@ from typing import Any
 from crfkit.cli.formats.base import DataFormat, Labeled, Words, tagged_rows
 from crfkit.cli.formats.plain import tokenized
 from crfkit.io.records import iter_records
-from crfkit.io.streams import iter_lines
 from crfkit.text import AnnotatedText, as_tokenizer, to_tokens
 
 TOKENS, TEXT, WORD = "tokens", "text", "token"
@@ -30,8 +29,6 @@ class JSONLFormat(DataFormat):
 
     def _records(self, source: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the objects, and where they stand."""
-        if not isinstance(source, str):  # a pipe is read once
-            source = filter(str.strip, iter_lines(source, self.encoding))
         for where, record in iter_records(source, self.encoding):
             if not {TOKENS, TEXT} & set(record):
                 raise ValueError(f'{where}: expected an object with "{TOKENS}" or "{TEXT}".')
