@@ -237,13 +237,14 @@ class Explanation:
         )  # fmt: skip
 
     def _odds(self) -> str:
-        """Return how much more probable the labeling is, in words."""
+        """Return how much more, or less, probable the labeling is, in words."""
+        size, lost = abs(self.difference), self.difference < 0.0
         if math.isnan(self.log_proba):
-            return f"by a score that is larger by {self.difference:.4g}"
-        if abs(self.difference) > 30.0:
-            return f"by exp({self.difference:.4g}) : 1"
-        odds = math.exp(self.difference)
-        return f"by {odds:.4g} : 1 (the difference of the scores is {self.difference:+.4g})"
+            return f"by a score that is {'smaller' if lost else 'larger'} by {size:.4g}"
+        if size > 30.0:
+            return f"by {'1 : ' * lost}exp({size:.4g}){' : 1' * (not lost)}"
+        odds = f"{'1 : ' * lost}{math.exp(size):.4g}{' : 1' * (not lost)}"
+        return f"by {odds} (the difference of the scores is {self.difference:+.4g})"
 
     def _question(self) -> list[tuple[str, str, str]]:
         """Return tokens at which the labelings differ, with both labels."""
@@ -296,9 +297,10 @@ class Explanation:
             rows.append([number(rest), "", "", f'<span class="dim">{more:,} more</span>', "", ""])
         rows.append([f'<span class="t">{number(self.difference)}</span>', "", "", "in all", "", ""])
         head = ["adds", "", "token", "attribute or transition", "for", "against"]
+        verb = "lose" if self.difference < 0.0 else "win"
         return framed(
             f"<div>{self._strip()}</div>",
-            f'<div style="margin:.5em 0">These labels win {escape(self._odds())}. '
+            f'<div style="margin:.5em 0">These labels {verb} {escape(self._odds())}. '
             f"{escape(self._chances())}</div>",
             table(head, rows, numbers=[0]),
         )

@@ -122,6 +122,11 @@ def test_labelings_that_are_given_are_compared_and_models_without_probabilities_
     assert "<i>" not in why.to_html() and "&lt;i&gt;" in why.to_html()
     with pytest.raises(ValueError, match="no probabilities"):
         explain(model, X[0], 0).without()
+    model = CRFClassifier().fit(X, Y)
+    best = explain(model, X[0])
+    worse = explain(model, X[0], labels=best.other, other=best.labels)
+    assert f" win by {np.exp(best.difference):.4g} : 1 " in best.to_html()
+    assert f" lose by 1 : {np.exp(best.difference):.4g} " in worse.to_html()
 
 
 def test_without_an_attribute_the_model_is_asked_again():
