@@ -18,15 +18,17 @@ from crfkit.text.annotated import LINES, SPAN_FIELDS
 
 DISCONTINUOUS = ("report", "cover", "raise")
 _ENTITY = re.compile(r"T(\S+)")
+# What brat takes for the end of a line, or of a cell: its spans are within these.
+_PIECES = re.compile("[^\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 _PROBABILITY = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tprobability (\d(?:\.\d+)?(?:e-\d+)?)")
-_FRAGMENTS = "fragments"
+_FRAGMENTS, _TAIL = "fragments", "tail"  # what is kept of a span
 
 
 class _Entity(NamedTuple):
     name: str  # such as T1
     label: str
     fragments: list[tuple[int, int]]
-    text: str
+    text: str | None  # what it covers, and perhaps more
     line: str
 
 
@@ -130,7 +132,12 @@ def _read(
                 continue
             spans.append(span)
             several = len(entity.fragments) > 1
-            more = {_FRAGMENTS: [list(each) for each in entity.fragments]} if several else {}
+            more: Record = (
+                {_FRAGMENTS: [list(each) for each in entity.fragments]} if several else {}
+            )
+            said, whole = entity.text or "", _covered(text, entity.fragments)
+            if said.startswith(whole) and said != whole:
+                more[_TAIL] = said.removeprefix(whole)
             fields.append({"id": entity.name, **more})
     known = [scores.get(each["id"]) for each in fields]
     meta: Record = {SPAN_FIELDS: fields} if fields else {}
@@ -141,27 +148,35 @@ def _read(
 
 
 def _entity(line: str, where: str) -> _Entity:
-    cells = line.split("\t")
-    label, _, places = cells[1].partition(" ") if len(cells) == 3 else ("", "", "")
+    name, _, rest = line.partition("\t")
+    place, *covered = rest.split("\t", 1)
+    label, _, places = place.partition(" ")
     numbers = [part.split(" ") for part in places.split(";")]
     plain = all(len(pair) == 2 and all(x.isdecimal() for x in pair) for pair in numbers)
-    if not (_ENTITY.fullmatch(cells[0]) and label and plain):
+    if not (_ENTITY.fullmatch(name) and label and plain):
         raise ColumnFormatError(
             f"{where}: {line!r:.80} is no span; expected an id, a label with the first position "
             "and that after the last, and the text, parted by tabs"
         )
     fragments = [(int(a), int(b)) for a, b in numbers]
-    return _Entity(cells[0], label, fragments, cells[2], line)
+    return _Entity(name, label, fragments, covered[0] if covered else None, line)
+
+
+def _covered(text: str, fragments: list[tuple[int, int]]) -> str:
+    """Return what brat writes of the text of a span."""
+    return " ".join(text[a:b] for a, b in fragments)
 
 
 def _span(entity: _Entity, text: str, where: str, discontinuous: str) -> Segment | None:
     """Return an entity as one span, None if it is to be left out."""
     ends = sorted(entity.fragments)
     span = Segment(ends[0][0], ends[-1][1], entity.label)
-    whole = " ".join(text[a:b] for a, b in entity.fragments)
+    whole, said = _covered(text, entity.fragments), entity.text
     if not all(0 <= a < b <= len(text) for a, b in ends):
         raise ColumnFormatError(f"{where}: {span} is empty or not within the text")
-    check_covered(where, whole, Segment(0, len(whole), entity.label), entity.text)
+    # As in brat, more may follow after white space.
+    if said is not None and not (said.startswith(whole) and said[len(whole) :][:1] in " \t"):
+        check_covered(where, whole, Segment(0, len(whole), entity.label), said)
     gaps = [text[a:b] for (_, a), (b, _) in zip(ends, ends[1:], strict=False)]
     if any(gap.strip() for gap in gaps) and discontinuous != "cover":
         if discontinuous == "raise":
@@ -179,7 +194,8 @@ def write_brat(
     r"""Write texts for brat: a ``.txt`` and a ``.ann`` file for each.
 
     Files are named by the ids of the texts, or by their numbers. Lines that `read_brat` has kept
-    are written back; a probability is a note of its span.
+    are written back; a probability is a note of its span. Spans of brat are within lines, and hold
+    no tabs: as brat itself does, a span of several lines is written in a part for each.
 
     Parameters
     ----------
@@ -194,7 +210,13 @@ def write_brat(
     ------
     ColumnFormatError
         Naming the text, if its id is no name of a file or comes twice, a label holds white space, a
-        span is `UNLABELED`, or a character cannot be encoded.
+        span is `UNLABELED` or holds nothing but ends of lines, or a character cannot be encoded.
+
+    Warns
+    -----
+    UserWarning
+        With the number of spans that begin or end with the end of a line or a tab, and are written
+        without it.
 
     Examples
     --------
@@ -209,6 +231,7 @@ def write_brat(
     """
     Path(folder).mkdir(exist_ok=True)
     seen: set[str] = set()
+    cut: list[str] = []
     for number, (where, item) in enumerate(as_texts(texts)):
         name = f"{number:05d}" if item.id is None else str(item.id)
         if not name or name in seen or Path(name).name != name:
@@ -216,9 +239,14 @@ def write_brat(
                 f"{where}: the id {name!r} is no name of a file, or comes twice; give another one"
             )
         seen.add(name)
-        lines = "".join(line + "\n" for line in _lines(where, item))
+        lines = "".join(line + "\n" for line in _lines(where, item, cut))
         for suffix, content in ((".txt", item.text), (".ann", lines)):
             _write(Path(folder, name + suffix), content, encoding, where)
+    if cut:
+        warn_user(
+            f"{len(cut)} spans begin or end with the end of a line or a tab, where brat has no "
+            f"spans, and are written without it, the first: {cut[0]}."
+        )
 
 
 def _write(path: Path, content: str, encoding: str, where: str) -> None:
@@ -230,7 +258,7 @@ def _write(path: Path, content: str, encoding: str, where: str) -> None:
         file.write(data)
 
 
-def _lines(where: str, item: AnnotatedText) -> Iterator[str]:
+def _lines(where: str, item: AnnotatedText, cut: list[str]) -> Iterator[str]:
     fields, kept = span_fields(item, where), item.meta.get(LINES, [])
     used = {each["id"] for each in fields if "id" in each}
     used |= {line.split("\t")[0] for line in kept}
@@ -243,34 +271,35 @@ def _lines(where: str, item: AnnotatedText) -> Iterator[str]:
                 f"{where}: brat cannot hold the label {label!r} or the id {name!r}: labels have no "
                 "white space, ids are such as T1"
             )
-        fragments = [(a, b) for a, b in each.get(_FRAGMENTS, _by_lines(item.text, span))]
-        if _FRAGMENTS not in each:
-            _check_ends(where, span, fragments)
-        elif (min(fragments)[0], max(fragments)[1]) != span[:2]:
-            raise ColumnFormatError(
-                f"{where}: {span} is not what its parts {fragments}, in meta[{SPAN_FIELDS!r}], "
-                "cover; remove these"
-            )
+        kept_parts = [(a, b) for a, b in each.get(_FRAGMENTS, [])]
+        fragments = kept_parts or _pieces(item.text, span)
+        if not fragments:
+            raise ColumnFormatError(f"{where}: {span} holds nothing but ends of lines: remove it")
+        if (min(fragments)[0], max(b for _, b in fragments)) != span[:2]:
+            if kept_parts:
+                raise ColumnFormatError(
+                    f"{where}: {span} is not what its parts {fragments}, in meta[{SPAN_FIELDS!r}], "
+                    "cover; remove these"
+                )
+            cut.append(f"{where}, {span}")
         places = ";".join(f"{a} {b}" for a, b in fragments)
-        covered = " ".join(item.text[a:b] for a, b in fragments)
-        yield f"{name}\t{label} {places}\t{covered.replace(chr(9), ' ')}"
+        tail = each.get(_TAIL, "")
+        yield f"{name}\t{label} {places}\t{_covered(item.text, fragments)}{tail}"
     yield from kept
     notes = (f"#{number}" for number in range(1, 10**9) if f"#{number}" not in used)
     for name, score in zip(names, item.span_probabilities or (), strict=False):
         yield f"{next(notes)}\tAnnotatorNotes {name}\tprobability {score!r}"
 
 
-def _by_lines(text: str, span: Segment) -> list[tuple[int, int]]:
-    """Return the parts of a span in single lines."""
-    covered = text[span.start : span.stop]
-    parts = [match.span() for match in re.finditer(r"[^\r\n]+", covered)]
-    return [(span.start + a, span.start + b) for a, b in parts]
-
-
-def _check_ends(where: str, span: Segment, fragments: list[tuple[int, int]]) -> None:
-    """Raise ColumnFormatError if a span begins or ends with the end of a line."""
-    if not fragments or fragments[0][0] != span.start or fragments[-1][1] != span.stop:
-        raise ColumnFormatError(
-            f"{where}: {span} begins or ends with the end of a line, but brat has spans within "
-            "lines: strip it"
-        )
+def _pieces(text: str, span: Segment) -> list[tuple[int, int]]:
+    """Return the parts of a span in single lines, without the white space around ends of lines."""
+    found = []
+    for match in _PIECES.finditer(text, span.start, span.stop):
+        start, stop = match.span()
+        if start > span.start:
+            start += len(match[0]) - len(match[0].lstrip())
+        if stop < span.stop:
+            stop -= len(match[0]) - len(match[0].rstrip())
+        if start < stop:
+            found.append((start, stop))
+    return found

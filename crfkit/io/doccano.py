@@ -7,6 +7,7 @@ from typing import Any
 
 from crfkit._params import check_option
 from crfkit.io.records import (
+    SPAN_FIELDS,
     Record,
     annotated,
     as_texts,
@@ -83,6 +84,8 @@ def _read(where: str, record: Record, offsets: str) -> AnnotatedText:
         spans.append((place(start), place(stop), label))
         fields.append(rest)
     fields, scores = with_scores(fields, _SCORE)
+    if not record.get(RELATIONS, True):
+        del record[RELATIONS]
     name = record.pop("id", None)
     meta = kept_meta(record, fields)
     return annotated(where, text, spans, id=name, meta=meta, span_probabilities=scores)
@@ -121,8 +124,8 @@ def write_doccano(
         The texts; `meta` is written too.
     form : {"label", "entities"}, optional
         How spans are written: as ``[start, stop, label]`` or as entities with ids, for projects
-        with relations. By default as entities where there are probabilities, or relations or ids,
-        which only entities can keep.
+        with relations. By default as entities if any text has probabilities, relations or ids,
+        which only entities can keep: then all texts are read before the first is written.
     offsets : {"characters", "utf16"}, default="characters"
         What positions count.
 
@@ -141,13 +144,24 @@ def write_doccano(
     """
     if form is not None:
         check_option("form", form, ("label", "entities"))
-    write_json_lines(target, _records(texts, form, offsets))
+    named = as_texts(texts)
+    if form is None:  # one for all: doccano looks for the entities of each line of a file
+        listed = list(named)
+        form = "label" if all(_is_plain(item) for _, item in listed) else "entities"
+        named = iter(listed)
+    write_json_lines(target, _records(named, form, offsets))
+
+
+def _is_plain(item: AnnotatedText) -> bool:
+    """Whether there is nothing but spans that only entities can keep."""
+    kept = item.span_probabilities, item.meta.get(RELATIONS), item.meta.get(SPAN_FIELDS)
+    return not any(kept)
 
 
 def _records(
-    texts: Iterable[AnnotatedText], form: str | None, offsets: str
+    texts: Iterable[tuple[str, AnnotatedText]], form: str, offsets: str
 ) -> Iterator[tuple[str, Record]]:
-    for where, item in as_texts(texts):
+    for where, item in texts:
         record = {} if item.id is None else {"id": item.id}
         record["text"] = item.text
         fields, rest, place = (
@@ -157,18 +171,18 @@ def _records(
         )
         for each, score in zip(fields, item.span_probabilities or (), strict=False):
             each[_SCORE] = score
-        plain = not any(fields) and not rest.get(RELATIONS)
-        if form == "label" and not plain:
+        if form == "label" and not _is_plain(item):
             raise ColumnFormatError(
                 f"{where}: form='label' cannot hold ids, probabilities or relations; pass "
                 "form='entities'"
             )
         spans = [(place(a), place(b), label) for a, b, label in labeled_spans(item, where)]
-        if form == "label" or (form is None and plain and RELATIONS not in rest):
+        if form == "label":
             record["label"] = [list(span) for span in spans]
         else:
+            rest.setdefault(RELATIONS, [])  # doccano misses it otherwise
             _number(fields)
-            _check_relations(where, rest.get(RELATIONS) or [], fields)
+            _check_relations(where, rest[RELATIONS], fields)
             record["entities"] = [
                 {**each, "label": label, "start_offset": start, "end_offset": stop}
                 for each, (start, stop, label) in zip(fields, spans, strict=True)
