@@ -10,6 +10,7 @@ def blocks(cases: Callable[[str], Any], table: Callable[..., list[str]]) -> dict
     """Return the functions that make the tables, by name."""
     return {
         "round_trips": lambda: _trips(cases("round_trips"), table),
+        "annotation_tools": lambda: _trips(cases("annotation_tools"), table),
         "misaligned": lambda: _misaligned(cases("round_trips"), table),
     }
 
@@ -20,6 +21,7 @@ def _trips(found: dict[str, Any], table: Callable[..., list[str]]) -> list[str]:
         *(
             (key, *(f"{case[key]:,}" for case in found.values()))
             for key in ("sequences", "tokens", "spans")
+            if all(key in case for case in found.values())
         ),
         *(
             (f"{name}: differences", *(str(case["differences"][name]) for case in found.values()))

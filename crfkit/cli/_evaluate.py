@@ -8,8 +8,7 @@ from typing import Any
 from crfkit._warnings import warn_user
 from crfkit.cli import _models
 from crfkit.cli._common import source, user_errors
-from crfkit.cli.formats import chosen_scheme, read_unknown, separator
-from crfkit.io import read_columns
+from crfkit.cli.formats import chosen_format, chosen_scheme, format_name, read_unknown
 from crfkit.labels.schemes import RUNS
 from crfkit.labels.sequences import names_of
 from crfkit.metrics import (
@@ -22,6 +21,7 @@ from crfkit.metrics import (
 )
 from crfkit.metrics.segments import are_tags, are_typed_tags
 
+PREDICTED = "predicted"  # the column of what `crfkit tag` writes, in tables
 USUAL = "IOB2"  # the scheme of entities where tags say no other one
 
 
@@ -33,11 +33,19 @@ def check(arguments: argparse.Namespace) -> None:
         others = (RUNS,) if arguments.report == "segments" else ()
         arguments.scheme = chosen_scheme(arguments.scheme, others)
     if arguments.model is None:
-        for option, own in (("label", None), ("format", "columns")):
-            if getattr(arguments, option) not in (None, own):
-                raise ValueError(
-                    f"--{option} needs --model: without, the last two columns are read."
-                )
+        _check_columns(arguments)
+
+
+def _check_columns(arguments: argparse.Namespace) -> None:
+    """Refuse options that need a model."""
+    if arguments.format not in (None, "columns", "csv"):
+        raise ValueError("--format needs --model: without, columns or csv are read.")
+    if arguments.label is not None and not _is_table(arguments):
+        raise ValueError("--label needs --model, or csv: else the last two columns are read.")
+
+
+def _is_table(arguments: argparse.Namespace) -> bool:
+    return (arguments.format or format_name(arguments.data)) == "csv"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -46,13 +54,35 @@ def run(arguments: argparse.Namespace) -> None:
         judge(arguments.model, arguments.data, arguments)
         return
     with user_errors():
-        sep = separator(arguments)
-        rows = read_columns(source(arguments.data), sep=sep, encoding=arguments.encoding)
-        if rows and len(rows[0][0]) < 2:
+        truth, predicted = _judged(arguments)
+        print_report(read_unknown(arguments, truth), predicted, arguments)
+
+
+def _judged(arguments: argparse.Namespace) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the true and the predicted labels of a file, by names of columns or the last two."""
+    name = "csv" if _is_table(arguments) else "columns"
+    options = {**vars(arguments), "format": name, "label": None}
+    data = chosen_format(argparse.Namespace(**options), arguments.data)
+    truth: list[list[str]] = []
+    predicted: list[list[str]] = []
+    for rows, _ in data.iterate(source(arguments.data), None):
+        names = data.columns or [str(place) for place in range(len(rows[0]))]
+        after = names.index(PREDICTED) if PREDICTED in names else len(names) - 1
+        before = after - 1 if arguments.label is None else _place(arguments.label, names)
+        if before < 0:
             raise ValueError("without --model the file needs two columns: true and predicted.")
-        truth = [[row[-2] for row in sequence] for sequence in rows]
-        truth = read_unknown(arguments, truth)
-        print_report(truth, [[row[-1] for row in sequence] for sequence in rows], arguments)
+        truth.append([row[before] for row in rows])
+        predicted.append([row[after] for row in rows])
+    return truth, predicted
+
+
+def _place(label: str, names: list[str]) -> int:
+    """Return the number of a column."""
+    if label in names:
+        return names.index(label)
+    if label.removeprefix("-").isdecimal() and -len(names) <= int(label) < len(names):
+        return int(label) % len(names)
+    raise ValueError(f"--label {label}: there is no such column, only {names}.")
 
 
 def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ class OpenedModel(NamedTuple):
             return chosen_format(arguments, path)
         given = FormatOptions(
             known["label"] if arguments.label is None else arguments.label,
-            separator(arguments) or known["sep"], arguments.encoding,
+            separator(arguments, path) or known["sep"], arguments.encoding,
             known.get("header") if arguments.header is None else arguments.header,
             arguments.tokenizer, known.get("by") if arguments.by is None else arguments.by,
         )  # fmt: skip

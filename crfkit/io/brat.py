@@ -74,17 +74,29 @@ def read_brat(
     [Segment(start=0, stop=3, label='PER')]
     >>> folder.cleanup()
     """
+    return list(iter_brat(path, discontinuous=discontinuous, encoding=encoding))
+
+
+def iter_brat(
+    path: str | os.PathLike[str], *, discontinuous: str = "report", encoding: str = "utf-8"
+) -> Iterator[AnnotatedText]:
+    """Iterate over what :func:`read_brat` reads, holding one text in memory at a time.
+
+    Parameters, texts and errors are the same; what was left out is told at the end.
+    """
     check_option("discontinuous", discontinuous, DISCONTINUOUS)
+    return _texts(Path(path), discontinuous, encoding)
+
+
+def _texts(path: Path, discontinuous: str, encoding: str) -> Iterator[AnnotatedText]:
     left: list[str] = []
-    found = [
-        _read(text, notes, discontinuous, encoding, left) for text, notes in _pairs(Path(path))
-    ]
+    for text, notes in _pairs(path):
+        yield _read(text, notes, discontinuous, encoding, left)
     if left:
         warn_user(
             f"{len(left)} spans have several parts and are left out, the first: {left[0]}. Pass "
             "discontinuous='cover' to take all between them."
         )
-    return found
 
 
 def _pairs(path: Path) -> Iterator[tuple[Path, Path]]:

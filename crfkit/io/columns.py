@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -22,6 +22,7 @@ from crfkit.io.streams import (
 _RUN_OF_BLANKS = re.compile("[ \t]+")
 
 Row = tuple[str, ...]
+LabelReader = Callable[[int, Iterable[str]], list[Any]]
 
 
 def _rows(
@@ -80,9 +81,9 @@ def iter_columns(
     Parameters
     ----------
     source : path, file object or iterable of str
-        A path (unpacked if it ends in ``.gz``, ``.xz`` or ``.bz2``), an open text or binary stream
-        (which stays open), or lines. A ``str`` is a path. Only ``\n`` and ``\r\n`` end a line; a
-        byte order mark at the start is skipped.
+        A path (unpacked if it ends in ``.gz``, ``.xz``, ``.bz2``, ``.zst`` or ``.zip``), an open
+        text or binary stream (which stays open), or lines. A ``str`` is a path. Only ``\n`` and
+        ``\r\n`` end a line; a byte order mark at the start is skipped.
     columns : sequence of int, optional
         The columns to keep, from 0 (negative: from the end), in this order. By default all.
     sep : str, optional
@@ -180,21 +181,53 @@ def read_conll(
     >>> read_conll(["the DT O", "dog NN B"])
     ([[('the', 'DT'), ('dog', 'NN')]], [['O', 'B']])
     """
-    sequences = read_columns(
+    X: list[list[Row]] = []
+    y: list[list[Any]] = []
+    for tokens, labels in iter_conll(
+        source, label_column=label_column, sep=sep, comment=comment, encoding=encoding,
+        skip_docstart=skip_docstart, unlabeled=unlabeled, alternatives=alternatives,
+    ):  # fmt: skip
+        X.append(tokens)
+        y.append(labels)
+    return X, y
+
+
+def iter_conll(
+    source: Source,
+    *,
+    label_column: int = -1,
+    sep: str | None = None,
+    comment: str | None = None,
+    encoding: str = "utf-8",
+    skip_docstart: bool = False,
+    unlabeled: str | None = None,
+    alternatives: str | None = None,
+) -> Iterator[tuple[list[tuple[str, ...]], list[Any]]]:
+    """Iterate over what :func:`read_conll` reads: tokens and labels of one sequence at a time.
+
+    Parameters and errors are the same.
+    """
+    sequences = iter_columns(
         source, sep=sep, comment=comment, encoding=encoding, skip_docstart=skip_docstart
     )
-    if not sequences:
-        return [], []
-    width = len(sequences[0][0])
-    if width < 2 or not -width <= label_column < width:
-        raise ColumnFormatError(
-            f"{source_name(source)}: label_column={label_column} needs a file with that column and "
-            f"at least one other, found {width} column(s); check `label_column` and `sep`"
-        )
-    label = label_column % width
-    rest = [[row[:label] + row[label + 1 :] for row in sequence] for sequence in sequences]
-    labels = [[row[label] for row in sequence] for sequence in sequences]
-    return rest, known_labels(labels, unlabeled=unlabeled, alternatives=alternatives)
+    known = label_reader(unlabeled, alternatives)
+    return _labeled(sequences, label_column, known, source_name(source))
+
+
+def _labeled(
+    sequences: Iterator[list[Row]], label_column: int, known: LabelReader, name: str
+) -> Iterator[tuple[list[Row], list[Any]]]:
+    """Yield the other columns of sequences, and their labels."""
+    for s, rows in enumerate(sequences):
+        width = len(rows[0])
+        if width < 2 or not -width <= label_column < width:
+            raise ColumnFormatError(
+                f"{name}: label_column={label_column} needs a file with that column and at least "
+                f"one other, found {width} column(s); check `label_column` and `sep`"
+            )
+        label = label_column % width
+        labels = known(s, [row[label] for row in rows])
+        yield [row[:label] + row[label + 1 :] for row in rows], labels
 
 
 def known_labels(
@@ -224,6 +257,12 @@ def known_labels(
     >>> sorted(one)
     ['I-PER', 'O']
     """
+    known = label_reader(unlabeled, alternatives)
+    return [known(s, row) for s, row in enumerate(y)]
+
+
+def label_reader(unlabeled: str | None = None, alternatives: str | None = None) -> LabelReader:
+    """Return a function of the number and the labels of a sequence: see :func:`known_labels`."""
 
     def read(s: int, t: int, label: str) -> Any:
         if label == unlabeled:
@@ -241,8 +280,8 @@ def known_labels(
     if alternatives == "":
         raise ValueError("alternatives='' parts no labels: give a mark such as '|'.")
     if unlabeled is None and alternatives is None:
-        return [list(row) for row in y]
-    return [[read(s, t, label) for t, label in enumerate(row)] for s, row in enumerate(y)]
+        return lambda s, row: list(row)
+    return lambda s, row: [read(s, t, label) for t, label in enumerate(row)]
 
 
 def _check_cell(cell: object, sep: str, where: str) -> None:
@@ -301,8 +340,9 @@ def write_columns(
     Parameters
     ----------
     target : path or file object
-        A path (packed if it ends in ``.gz``, ``.xz`` or ``.bz2``) or an open text or binary stream,
-        which stays open. The encoding is UTF-8, except for a text stream, which has its own.
+        A path (packed if it ends in ``.gz``, ``.xz``, ``.bz2``, ``.zst`` or ``.zip``) or an open
+        text or binary stream, which stays open. The encoding is UTF-8, except for a text stream,
+        which has its own.
     sequences : iterable of iterable of sequence of str
         One row of cells per token. May be a generator: one sequence is held at a time.
     sep : str, default=" "

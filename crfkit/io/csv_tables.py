@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from crfkit._params import check_flag
 from crfkit.data import UNLABELED
+from crfkit.io.columns import label_reader
 from crfkit.io.streams import (
     MOST_CHARACTERS,
     ColumnFormatError,
@@ -23,6 +24,14 @@ Name = str | int
 JSON = "json"
 
 
+class Written(TypedDict, total=False):
+    """How characters and labels that are not known are written."""
+
+    encoding: str
+    unlabeled: str | None
+    alternatives: str | None
+
+
 def read_csv(
     source: Source,
     *,
@@ -32,8 +41,8 @@ def read_csv(
     within: str | None = None,
     sep: str = ",",
     header: bool = True,
-    encoding: str = "utf-8",
-) -> tuple[list[list[Any]], list[list[str]]]:
+    **written: Unpack[Written],
+) -> tuple[list[list[Any]], list[list[Any]]]:
     r"""Read sequences of tokens and labels from a table of comma-separated values.
 
     Parameters
@@ -58,14 +67,16 @@ def read_csv(
         Whether the first row holds the names of the columns.
     encoding : str, default="utf-8"
         The encoding of a path or binary stream: tables of spreadsheets often have ``"cp1252"``.
+    unlabeled, alternatives : str, optional
+        What stands for a label that is not known, such as ``""`` (empty cells) or ``"_"``, and
+        between labels of which one is right, such as ``"|"``: see :func:`known_labels`.
 
     Returns
     -------
     tokens : list of S lists
         Tokens as dicts of cells by the names of columns, or, without header, as tuples.
     labels : list of S lists
-        As they are written; :func:`known_labels` reads marks of those that are not known. Empty
-        lists if `label` is None.
+        Empty lists if `label` is None.
 
     Raises
     ------
@@ -82,21 +93,53 @@ def read_csv(
     >>> read_csv(["text;tags\n", "Ann sleeps;B-PER O\n"], within=" ", sep=";")
     ([[{'text': 'Ann'}, {'text': 'sleeps'}]], [['B-PER', 'O']])
     """
+    X: list[list[Any]] = []
+    y: list[list[Any]] = []
+    for tokens, labels in iter_csv(
+        source, label=label, columns=columns, by=by, within=within, sep=sep, header=header,
+        **written,
+    ):  # fmt: skip
+        X.append(tokens)
+        y.append(labels)
+    return X, y
+
+
+def iter_csv(
+    source: Source,
+    *,
+    label: Name | None = -1,
+    columns: Sequence[Name] | None = None,
+    by: Name | None = None,
+    within: str | None = None,
+    sep: str = ",",
+    header: bool = True,
+    **written: Unpack[Written],
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Iterate over what :func:`read_csv` reads: tokens and labels of one sequence at a time.
+
+    Parameters and errors are the same.
+    """
     check_flag("header", header)
     _check_sep(sep)
     if within is not None and (by is not None or not within):
         raise ValueError("within= is for tables with a sequence a row, which need no by=")
-    rows = _Rows(source, sep, encoding, header)
+    if unknown := set(written).difference(Written.__annotations__):
+        raise TypeError(f"tables are read without {sorted(unknown)}: there are no such parameters")
+    known = label_reader(written.get("unlabeled"), written.get("alternatives"))
+    rows = _Rows(source, sep, written.get("encoding", "utf-8"), header)
     shape = rows.shape(label, columns, by)
     sequences = _whole(rows, shape, within) if within else _grouped(rows, shape)
-    X: list[list[Any]] = []
-    y: list[list[str]] = []
-    for tokens, labels in sequences:
-        cells = (tuple(token) for token in tokens)
-        named = shape.names
-        X.append([dict(zip(named, each, strict=True)) if header else each for each in cells])
-        y.append(labels)
-    return X, y
+    names = shape.names if header else None
+    return (
+        (_tokens(tokens, names), known(s, labels)) for s, (tokens, labels) in enumerate(sequences)
+    )
+
+
+def _tokens(rows: list[list[str]], names: list[str] | None) -> list[Any]:
+    """Return tokens as dicts, or as tuples if the columns have no names."""
+    if names is None:
+        return [tuple(row) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 class _Shape(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any
 
 from crfkit._params import check_option
 from crfkit.io.records import (
-    SPAN_FIELDS,
     Record,
     annotated,
     as_texts,
@@ -27,7 +26,7 @@ from crfkit.io.records import (
 )
 from crfkit.io.streams import ColumnFormatError, Source, Target
 from crfkit.text import AnnotatedText
-from crfkit.text.annotated import RELATIONS
+from crfkit.text.annotated import RELATIONS, SPAN_FIELDS
 
 _KEYS = ("label", "labels", "entities", "annotations")
 _TEXTS = ("text", "data")
@@ -67,7 +66,17 @@ def read_doccano(
     >>> read_doccano(io.StringIO(lines))[0].spans
     [Segment(start=0, stop=3, label='PER')]
     """
-    return [_read(where, record, offsets) for where, record in iter_records(source, encoding)]
+    return list(iter_doccano(source, offsets=offsets, encoding=encoding))
+
+
+def iter_doccano(
+    source: Source, *, offsets: str = "characters", encoding: str = "utf-8"
+) -> Iterator[AnnotatedText]:
+    """Iterate over what :func:`read_doccano` reads, holding one text in memory at a time.
+
+    Parameters, texts and errors are the same.
+    """
+    return (_read(where, record, offsets) for where, record in iter_records(source, encoding))
 
 
 def _read(where: str, record: Record, offsets: str) -> AnnotatedText:

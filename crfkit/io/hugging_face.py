@@ -61,26 +61,56 @@ def read_hugging_face(
     >>> read_hugging_face(rows, names=["O", "B-PER"])
     ([['Ann', 'sleeps']], [['B-PER', 'O']])
     """
-    check_option("ignored", ignored, ("unlabeled", "skip"))
-    known = _names_of(source, tags) if names is None else names
     X: list[list[str]] = []
     y: list[list[Any]] = []
-    for where, words, labels in _rows(source, tokens, tags, encoding):
-        words, labels = _listed(words, tokens, where), _listed(labels, tags, where)
-        if len(words) != len(labels):
-            raise ColumnFormatError(f"{where}: {len(words)} tokens, but {len(labels)} labels")
-        named = [_label(label, known, f"{where}, position {t}") for t, label in enumerate(labels)]
-        for position, word in enumerate(words):
-            if not isinstance(word, str):
-                raise ColumnFormatError(
-                    f"{where}, position {position}: the token is {word!r:.60}, expected str"
-                )
-        if ignored == "skip":
-            kept = [t for t, label in enumerate(named) if label is not UNLABELED]
-            words, named = [words[t] for t in kept], [named[t] for t in kept]
+    for words, labels in iter_hugging_face(
+        source, names=names, tokens=tokens, tags=tags, ignored=ignored, encoding=encoding
+    ):
         X.append(words)
-        y.append(named)
+        y.append(labels)
     return X, y
+
+
+def iter_hugging_face(
+    source: Any,
+    *,
+    names: Names | None = None,
+    tokens: str = "tokens",
+    tags: str = "ner_tags",
+    ignored: str = "unlabeled",
+    encoding: str = "utf-8",
+) -> Iterator[tuple[list[str], list[Any]]]:
+    """Iterate over what :func:`read_hugging_face` reads: tokens and labels of one row at a time.
+
+    Parameters and errors are the same. Streamed data sets, which are iterables of dicts, need
+    `names`.
+    """
+    check_option("ignored", ignored, ("unlabeled", "skip"))
+    known = _names_of(source, tags) if names is None else names
+    rows = _rows(source, tokens, tags, encoding)
+    return (
+        _row(where, words, labels, (tokens, tags), known, ignored == "skip")
+        for where, words, labels in rows
+    )
+
+
+def _row(
+    where: str, words: Any, labels: Any, keys: tuple[str, str], known: Names | None, skips: bool
+) -> tuple[list[str], list[Any]]:
+    """Return the tokens and labels of a row."""
+    words, labels = _listed(words, keys[0], where), _listed(labels, keys[1], where)
+    if len(words) != len(labels):
+        raise ColumnFormatError(f"{where}: {len(words)} tokens, but {len(labels)} labels")
+    named = [_label(label, known, f"{where}, position {t}") for t, label in enumerate(labels)]
+    for position, word in enumerate(words):
+        if not isinstance(word, str):
+            raise ColumnFormatError(
+                f"{where}, position {position}: the token is {word!r:.60}, expected str"
+            )
+    if skips:
+        kept = [t for t, label in enumerate(named) if label is not UNLABELED]
+        words, named = [words[t] for t in kept], [named[t] for t in kept]
+    return words, named
 
 
 def _listed(row: Any, key: str, where: str) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from crfkit._params import check_option
 from crfkit._types import Segment
@@ -36,6 +37,9 @@ SEVERAL = ("raise", "first", "last", "each")
 _SCORE = "score"
 # What older exports call them, which the reader prefers.
 _OLD = {"annotations": ("completions",), "predictions": ()}
+# What JSON-MIN tells of an annotation, and how JSON calls it.
+_SMALL = {"annotator": "completed_by", "annotation_id": "id"}
+_SMALL |= {name: name for name in ("created_at", "updated_at", "lead_time")}
 
 
 def read_label_studio(
@@ -96,51 +100,110 @@ def read_label_studio(
     >>> read_label_studio([task])[0].spans
     [Segment(start=0, stop=3, label='PER')]
     """
+    options = {"of": of, "several": several, "text": text, "label": label, "offsets": offsets}
+    return list(iter_label_studio(source, encoding=encoding, **options))  # type: ignore[arg-type]
+
+
+def iter_label_studio(
+    source: Source,
+    *,
+    of: str = "annotations",
+    several: str = "raise",
+    text: str = "text",
+    label: str | None = None,
+    offsets: str = "characters",
+    encoding: str = "utf-8",
+) -> Iterator[AnnotatedText]:
+    """Iterate over what :func:`read_label_studio` reads, holding one task in memory at a time.
+
+    Parameters, texts and errors are the same; what was left out is told at the end.
+    """
     check_option("of", of, OF)
     check_option("several", several, SEVERAL)
-    found: list[AnnotatedText] = []
+    options = _Options(of, several, text, label, offsets, set())
+    return _texts(_tasks(iter_records(source, encoding), text), options)
+
+
+class _Options(NamedTuple):
+    """How tasks are read."""
+
+    of: str
+    several: str
+    text: str
+    label: str | None
+    offsets: str
+    controls: set[str]  # from which labels have come
+
+
+def _tasks(
+    records: Iterable[tuple[str, Record]], text: str
+) -> Iterator[tuple[str, list[Record], bool]]:
+    """Yield places, tasks, or the records of JSON-MIN of one task, and whether they are such."""
+
+    def key(pair: tuple[str, Record]) -> tuple[bool, Any]:
+        where, task = pair
+        is_small = "data" not in task or (text == "data" and isinstance(task["data"], str))
+        return is_small, task["id"] if is_small and task.get("id") is not None else where
+
+    for (is_small, _), group in groupby(records, key):
+        listed = list(group)
+        yield listed[0][0], [task for _, task in listed], is_small
+
+
+def _texts(
+    tasks: Iterable[tuple[str, list[Record], bool]], options: _Options
+) -> Iterator[AnnotatedText]:
     left: list[str] = []
-    controls: set[str] = set()
-    for where, task in iter_records(source, encoding):
-        if "data" not in task:
-            found.append(_read_min(where, task, text, label, offsets))
-            continue
-        data = dict(taken(task, "data", dict, where))
-        whole = taken(data, text, str, where)
-        chosen = _chosen(where, task, of, several)
-        if not chosen:
+    for where, records, is_small in tasks:
+        found = (_of_small if is_small else _of_task)(where, records, options)
+        if not found:
             left.append(where)
-        for one in chosen:
-            meta = task | ({"data": data} if data else {})
-            found.append(_read(where, whole, one, meta, of, label, offsets, controls))
+        yield from found
     if left:
-        warn_user(f"{len(left)} tasks have no {of} and are left out, the first: {left[0]}.")
-    return found
+        warn_user(f"{len(left)} tasks have no {options.of} and are left out, the first: {left[0]}.")
 
 
-def _chosen(where: str, task: Record, of: str, several: str) -> list[Record]:
-    """Take the annotations out of a task that are to be read."""
+def _of_task(where: str, records: list[Record], options: _Options) -> list[AnnotatedText]:
+    """Return the texts of a task."""
+    (task,) = records
+    of, data = options.of, dict(taken(task, "data", dict, where))
+    whole = taken(data, options.text, str, where)
     key = "completions" if of == "annotations" and "completions" in task else of
     listed = listed_records(task.pop(key, None), key, where)
-    chosen = [each for each in listed if not each.get("was_cancelled")]
-    if len(chosen) > 1 and several == "raise":
+    done = [each for each in listed if not each.get("was_cancelled")]
+    chosen = _chosen(where, task, done, options)
+    meta = task | ({"data": data} if data else {})
+    return [_read(where, whole, one, meta, options) for one in chosen]
+
+
+def _of_small(where: str, records: list[Record], options: _Options) -> list[AnnotatedText]:
+    """Return the texts of the records of a task in JSON-MIN, one for each annotation."""
+    if options.of == "predictions":
+        raise ColumnFormatError(f"{where}: JSON-MIN has no predictions; export JSON")
+    done = [
+        each
+        for each in records
+        if each.get("annotation_id", "") is not None or any(map(_holds_regions, each.values()))
+    ]
+    chosen = _chosen(where, records[0], done, options)
+    return [_read_small(where, each, options) for each in chosen]
+
+
+def _chosen(where: str, task: Record, done: list[Record], options: _Options) -> list[Record]:
+    """Return the annotations of a task that are to be read."""
+    several = options.several
+    if len(done) > 1 and several == "raise":
         raise ColumnFormatError(
-            f"{where} (id {task.get('id')!r}) has {len(chosen)} {of}: pass several='first', "
+            f"{where} (id {task.get('id')!r}) has {len(done)} {options.of}: pass several='first', "
             "'last' or 'each'"
         )
-    return chosen[:1] if several == "first" else chosen[-1:] if several == "last" else chosen
+    return done[:1] if several == "first" else done[-1:] if several == "last" else done
 
 
 def _read(
-    where: str,
-    text: str,
-    annotation: Record,
-    task: Record,
-    of: str,
-    label: str | None,
-    offsets: str,
-    controls: set[str],
+    where: str, text: str, annotation: Record, task: Record, options: _Options
 ) -> AnnotatedText:
+    of, label, controls = options.of, options.label, options.controls
     spans: list[Any] = []
     fields: list[Record] = []
     others: list[Record] = []
@@ -160,7 +223,7 @@ def _read(
                 f"{place}: labels come from {sorted(controls)}; pass one of them as label="
             )
         rest = dict(result)
-        for span, more in _regions(place, text, rest.pop("value"), offsets):
+        for span, more in _regions(place, text, rest.pop("value"), options.offsets):
             spans.append(span)
             fields.append(rest | more)
     fields, scores = with_scores(fields, _SCORE)
@@ -204,21 +267,25 @@ def _position(value: int | str, key: str, where: str) -> int:
     return int(value) if str(value).isdecimal() else int(checked(value, key, int, where))
 
 
-def _read_min(
-    where: str, record: Record, text: str, label: str | None, offsets: str
-) -> AnnotatedText:
-    whole = taken(record, text, str, where)
+def _read_small(where: str, record: Record, options: _Options) -> AnnotatedText:
+    whole = taken(record, options.text, str, where)
     keys = [key for key, value in record.items() if _holds_regions(value)]
-    if label is None and len(keys) > 1:
+    if options.label is None and len(keys) > 1:
         raise ColumnFormatError(f"{where}: labels come from {keys}; pass one of them as label=")
-    key = label or (keys or ["label"])[0]
-    spans, fields = [], []
+    key = options.label or (keys or ["label"])[0]
+    spans: list[Any] = []
+    values: list[Record] = []
+    regions: list[Record] = []  # which one a span is of, where it has several labels
     for number, value in enumerate(listed_records(record.pop(key, None), key, where)):
-        for span, more in _regions(f"{where}, {key} {number}", whole, value, offsets):
-            spans.append(span)
-            fields.append(more)
-    name = record.pop("id", None)
-    return annotated(where, whole, spans, id=name, meta=kept_meta(record, fields))
+        found = list(_regions(f"{where}, {key} {number}", whole, value, options.offsets))
+        spans += [span for span, _ in found]
+        values += [more.get("value", {}) for _, more in found]
+        regions += [{"id": f"region-{number}"} if len(found) > 1 else {} for _ in found]
+    values, scores = with_scores(values, _SCORE)
+    pairs = zip(regions, values, strict=True)
+    fields = [region | ({"value": value} if value else {}) for region, value in pairs]
+    name, meta = record.pop("id", None), kept_meta(record, fields)
+    return annotated(where, whole, spans, id=name, meta=meta, span_probabilities=scores)
 
 
 def _holds_regions(value: Any) -> bool:
@@ -229,6 +296,7 @@ def write_label_studio(
     target: Target,
     texts: Iterable[AnnotatedText],
     *,
+    form: str = "json",
     of: str | None = None,
     model_version: str | None = None,
     text: str = "text",
@@ -243,6 +311,10 @@ def write_label_studio(
         As of :func:`write_columns`: a path is replaced after all was written.
     texts : iterable of AnnotatedText
         The texts; what their reader has kept in `meta` goes back to its place.
+    form : {"json", "min"}, default="json"
+        Tasks, which Label Studio imports, or the small form of its exports (JSON-MIN), for other
+        programs: fields and regions of one annotation, without ids of regions and names of
+        controls; a probability is the ``score`` of its region.
     of : {"annotations", "predictions"}, optional
         Whether spans are those of annotators, or of a model, which annotators then correct. By
         default they are predictions where there are probabilities or a `model_version`.
@@ -258,7 +330,8 @@ def write_label_studio(
     Raises
     ------
     ColumnFormatError, TypeError, ValueError
-        Naming the text, if a span is `UNLABELED`, or JSON cannot hold `meta`.
+        Naming the text, if a span is `UNLABELED`, or JSON cannot hold `meta`, or JSON-MIN what else
+        an annotation has (relations, choices).
 
     Notes
     -----
@@ -278,10 +351,38 @@ def write_label_studio(
     """
     if of is not None:
         check_option("of", of, OF)
-    write_json_list(target, _tasks(texts, of, model_version, text, label, offsets))
+    check_option("form", form, ("json", "min"))
+    if form == "min":
+        if of == "predictions" or model_version is not None:
+            raise ValueError("form='min' has no predictions; pass form='json'.")
+        write_json_list(target, _small(texts, text, label, offsets))
+    else:
+        write_json_list(target, _written(texts, of, model_version, text, label, offsets))
 
 
-def _tasks(
+def _small(
+    texts: Iterable[AnnotatedText], name: str, label: str, offsets: str
+) -> Iterator[tuple[str, Record]]:
+    for where, item in as_texts(texts):
+        meta = rest_of(item)
+        if meta.pop(RESULTS, []):
+            raise ColumnFormatError(
+                f"{where}: JSON-MIN cannot hold meta[{RESULTS!r}], such as relations; remove them, "
+                "or pass form='json'"
+            )
+        record: Record = {} if item.id is None else {"id": item.id}
+        record = joined_records(record | {name: item.text}, meta.pop("data", {}), where)
+        results = _results(where, item, name, label, offsets)
+        if results:
+            kept = [{_SCORE: each[_SCORE]} if _SCORE in each else {} for each in results]
+            pairs = zip(results, kept, strict=True)
+            record[label] = [each["value"] | score for each, score in pairs]
+        annotation = meta.pop("annotation", {})
+        known = {key: annotation[old] for key, old in _SMALL.items() if old in annotation}
+        yield where, joined_records(record | known, meta, where)
+
+
+def _written(
     texts: Iterable[AnnotatedText],
     of: str | None,
     version: str | None,

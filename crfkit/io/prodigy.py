@@ -64,16 +64,30 @@ def read_prodigy(
     >>> read_prodigy(io.StringIO(line))[0].spans
     [Segment(start=0, stop=3, label='PER')]
     """
+    return list(iter_prodigy(source, answers=answers, encoding=encoding))
+
+
+def iter_prodigy(
+    source: Source, *, answers: Iterable[str] | None = ("accept",), encoding: str = "utf-8"
+) -> Iterator[AnnotatedText]:
+    """Iterate over what :func:`read_prodigy` reads, holding one text in memory at a time.
+
+    Parameters, texts and errors are the same; what was left out is told at the end.
+    """
     kept = None if answers is None else _checked_answers(answers)
-    found, left = [], Counter[str]()
-    for where, record in iter_records(source, encoding):
+    return _texts(iter_records(source, encoding), kept)
+
+
+def _texts(records: Iterable[tuple[str, Record]], kept: set[str] | None) -> Iterator[AnnotatedText]:
+    left = Counter[str]()
+    for where, record in records:
         answer = record.get(ANSWER)
         if answer is not None and answer not in list(ANSWERS):
             raise ColumnFormatError(
                 f"{where}: the answer is {answer!r:.60}, expected one of {list(ANSWERS)}"
             )
         if kept is None or answer is None or answer in kept:
-            found.append(_read(where, record))
+            yield _read(where, record)
         else:
             left[answer] += 1
     if left:
@@ -81,7 +95,6 @@ def read_prodigy(
         warn_user(
             f"texts left out by their answer: {counts}; pass answers=None to read all of them."
         )
-    return found
 
 
 def _checked_answers(answers: Iterable[str]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import Any
 
 from crfkit._params import check_option
@@ -12,10 +12,10 @@ from crfkit._types import Segment
 from crfkit.data import UNLABELED
 from crfkit.io.streams import (
     MOST_CHARACTERS,
+    MOST_OF_A_FILE,
     ColumnFormatError,
     Source,
     Target,
-    joined,
     raw_lines,
     source_name,
     without_end,
@@ -26,13 +26,17 @@ from crfkit.text.annotated import SPAN_FIELDS
 
 OFFSETS = ("characters", "utf16")
 
+_DECODER = json.JSONDecoder()
+_LONGEST_SIGN = len("-Infinity")  # of what may be cut where lines are
+
 Record = dict[str, Any]
 
 
 def iter_records(source: Any, encoding: str) -> Iterator[tuple[str, Record]]:
     """Yield the objects of a source and their places, for messages.
 
-    A source is a file of JSON lines, or of one list of JSON, or an iterable of dicts.
+    A source is a file of JSON lines, or of one list of JSON, or an iterable of dicts; one object is
+    in memory at a time.
     """
     name = source_name(source)
     if isinstance(source, Mapping):
@@ -58,8 +62,8 @@ def _file_records(source: Source, name: str, encoding: str) -> Iterator[tuple[st
             break
         skipped += 1
     if first.lstrip().startswith("["):
-        listed = _parsed(first + joined(lines, name), name)
-        for number, item in enumerate(listed):
+        listed = _JSONList(chain([first.lstrip()], lines), name)
+        for number, item in enumerate(listed.items()):
             yield f"{name}, record {number}", _as_record(item, f"{name}, record {number}")
         return
     for number, line in enumerate(chain([first], lines), start=skipped + 1):
@@ -68,14 +72,84 @@ def _file_records(source: Source, name: str, encoding: str) -> Iterator[tuple[st
             yield where, _as_record(_parsed(without_end(line, name, number), where), where)
 
 
+class _JSONList:
+    """A file with one list of JSON, of which one item is in memory at a time."""
+
+    def __init__(self, lines: Iterator[str], name: str) -> None:
+        self.lines, self.name, self.number = lines, name, 0
+        self.text, self.at = "", 0  # what was read, and how far it was parsed
+
+    def items(self) -> Iterator[Any]:
+        """Yield the items."""
+        self._take("[")
+        if self._next() != "]":
+            yield self._item()
+            while self._next() != "]":
+                self._take(",")
+                self._next()
+                yield self._item()
+        self._take("]")
+        if self._blank() or any(line.strip() for line in self.lines):
+            raise self._error("something follows the list")
+
+    def _blank(self) -> str:
+        """Skip white space, and return the character after it, if that was read."""
+        while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
+            self.at += 1
+        return self.text[self.at : self.at + 1]
+
+    def _next(self) -> str:
+        """Return the next character that is no white space."""
+        while not (found := self._blank()):
+            self._more(1, "the file ends within the list")
+        return found
+
+    def _take(self, sign: str) -> None:
+        if self._next() != sign:
+            raise self._error(f"expected {sign!r}, found {self.text[self.at :][:20]!r}")
+        self.at += 1
+
+    def _more(self, count: int, missing: str) -> None:
+        """Read some lines; ColumnFormatError if there are none."""
+        lines = list(islice(self.lines, count))
+        if not lines:
+            raise self._error(missing)
+        self.text, self.at = "".join([self.text[self.at :], *lines]), 0
+        if len(self.text) > MOST_OF_A_FILE:
+            raise self._error(f"it is longer than {MOST_OF_A_FILE:,} characters")
+
+    def _item(self) -> Any:
+        while True:
+            try:
+                item, self.at = _DECODER.raw_decode(self.text, self.at)
+            except json.JSONDecodeError as error:
+                rest = self.text[error.pos :]
+                if len(rest.strip()) > _LONGEST_SIGN and "Unterminated" not in error.msg:
+                    raise self._error(f"{error.msg}: {rest[:20]!r}") from None
+                # It may end in lines to come; twice as many as there are make few trials.
+                self._more(1 + self.text.count("\n", self.at), f"{error.msg}: the file ends")
+            except RecursionError:
+                raise self._error("it is nested too deeply") from None
+            else:
+                self.number += 1
+                return item
+
+    def _error(self, reason: str) -> ColumnFormatError:
+        return _no_json(f"{self.name}, record {self.number}", reason)
+
+
+def _no_json(where: str, reason: str) -> ColumnFormatError:
+    return ColumnFormatError(
+        f"{where}: no JSON: {reason}; files of JSON lines have an object in each line, others one "
+        "list"
+    )
+
+
 def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ColumnFormatError(
-            f"{where}: no JSON: {error}; files of JSON lines have an object in each line, others "
-            "one list"
-        ) from None
+        raise _no_json(where, str(error)) from None
     except RecursionError:
         raise ColumnFormatError(f"{where}: the JSON is nested too deeply") from None
 

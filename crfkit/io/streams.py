@@ -96,10 +96,35 @@ class _Frames(io.RawIOBase):
         return size
 
 
+class _NewMember(io.RawIOBase):
+    """The one file of a new zip archive; equal data give equal archives."""
+
+    def __init__(self, raw: Any, path: str) -> None:
+        self._archive = zipfile.ZipFile(raw, "w")
+        member = zipfile.ZipInfo(os.path.basename(path)[: -len(".zip")] or "data")  # without time
+        member.compress_type = zipfile.ZIP_DEFLATED
+        self._file = self._archive.open(member, "w", force_zip64=True)
+
+    def writable(self) -> bool:
+        """Tell that it can be written to."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Pack data."""
+        return self._file.write(data)
+
+    def close(self) -> None:
+        """End the file and the archive."""
+        if not self.closed:
+            self._file.close()
+            self._archive.close()
+        super().close()
+
+
 def _only_member(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
     """Return the one file of a zip archive; ColumnFormatError if there are others."""
     if mode == "wb":
-        raise ColumnFormatError(f"{path}: zip archives are not written; use .gz, .xz or .bz2")
+        return _NewMember(raw, path)
     try:
         archive = zipfile.ZipFile(raw)
         names = [name for name in archive.namelist() if not name.endswith("/")]

@@ -179,8 +179,12 @@ def test_tables_have_names_quotes_and_a_column_of_sequences(tmp_path, capsys):
     (tmp_path / "tagged.csv").write_text(out)
     X, y = read_csv(tmp_path / "tagged.csv")
     assert (len(X), y) == (2, [["B-PER", "O"], ["O", "O"]])
+    code, told, _ = run(capsys, "evaluate", tmp_path / "tagged.csv")
+    assert code == 0 and "accuracy: 100.00%" in told.replace("accuracy:  ", "accuracy: ")
+    assert run(capsys, "evaluate", tmp_path / "tagged.csv", "--label", "Tag")[1] == told
+    assert run(capsys, "evaluate", tmp_path / "m", "--label", "Tag")[0] == 2
     (tmp_path / "in.tsv").write_text("POS\tid\tWord\nNN\t1\tAnn\n")  # by name, in any order
-    by_name = ["tag", tmp_path / "m", tmp_path / "in.tsv", "--format", "csv", "--tabs"]
+    by_name = ["tag", tmp_path / "m", tmp_path / "in.tsv", "--format", "csv"]
     assert run(capsys, *by_name)[1] == "POS\tWord\tpredicted\nNN\tAnn\tB-PER\n\n"
     code, _, err = run(capsys, *train, "--label", "Tga")
     assert code == 1 and "no column is named 'Tga'" in err

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from crfkit import UNLABELED
 from crfkit.io import (
     ColumnFormatError,
+    iter_doccano,
+    iter_label_studio,
+    iter_prodigy,
     read_brat,
     read_doccano,
     read_label_studio,
@@ -68,6 +71,9 @@ def test_texts_come_back_from_every_format(items, offsets):
         write_label_studio(file, items, of=of, offsets=offsets)
         there = read_label_studio(io.StringIO(file.getvalue()), of=of, offsets=offsets)
         assert said(there) == said(items)
+    file = io.StringIO()
+    write_label_studio(file, items, form="min", offsets=offsets)
+    assert said(read_label_studio(io.StringIO(file.getvalue()), offsets=offsets)) == said(items)
     with tempfile.TemporaryDirectory() as folder:
         held = [x for x in items if all(c == c.strip() for c in x.covered())]
         if held:
@@ -143,6 +149,27 @@ def test_older_and_smaller_forms_are_read():
     for task in (completion, small):
         (one,) = read_label_studio([task])
         assert one.spans == [Segment(3, 6, "PER"), Segment(3, 6, "VIP")]
+
+
+def test_the_small_form_of_label_studio_comes_back(tmp_path):
+    small = {
+        "id": 3, "text": "😀, Ann", "author": "x", "label": [REGION["value"]], "annotator": 1,
+        "annotation_id": 9, "lead_time": None,
+    }  # fmt: skip
+    write_label_studio(tmp_path / "a.json", read_label_studio([small]), form="min")
+    assert json.loads((tmp_path / "a.json").read_text()) == [small]
+    task = TASK | {"annotations": [TASK["annotations"][0] | {"result": [REGION]}]}
+    write_label_studio(tmp_path / "a.json", read_label_studio([task]), form="min")
+    (found,) = json.loads((tmp_path / "a.json").read_text())
+    assert {key: found[key] for key in small if key != "lead_time"} == {
+        key: value for key, value in small.items() if key != "lead_time"
+    }
+    second = small | {"annotation_id": 10, "label": []}
+    with pytest.raises(ColumnFormatError, match=r"\(id 3\) has 2 annotations"):
+        read_label_studio([small, second])
+    assert [len(x.spans) for x in read_label_studio([small, second], several="each")] == [2, 0]
+    with pytest.warns(UserWarning, match="1 tasks have no annotations"):
+        assert read_label_studio([second | {"annotation_id": None}]) == []
 
 
 def test_positions_in_units_of_javascript_are_told_by_what_spans_cover():
@@ -293,6 +320,37 @@ def write_pair(folder, text, notes):
 def test_what_breaks_a_format_is_named(call, message, tmp_path):
     with pytest.raises((ColumnFormatError, TypeError, ValueError), match=message):
         call(tmp_path)
+
+
+def test_one_text_is_read_at_a_time():
+    record, region = json.dumps(DOCCANO), json.dumps(TASK, indent=1)
+    for read, listed, one in (
+        (iter_doccano, record + "\n", DOCCANO),
+        (iter_prodigy, json.dumps(PRODIGY) + "\n", PRODIGY),
+        (iter_doccano, "[" + record + " ,\n", DOCCANO),
+        (iter_label_studio, "[" + region + ",\n", TASK),
+    ):  # fmt: skip
+        file = io.StringIO(listed + listed.removeprefix("[") * 50)
+        whole = read(file)
+        assert (next(whole), next(whole)) == (next(read([one])),) * 2
+        assert file.tell() < 5 * len(listed)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[", "record 0: no JSON: the file ends within the list"),
+        ('[{"text": "a"', "record 0: no JSON.*the file ends"),
+        ('[{"text": "a", "label": []} {"', "record 1: no JSON: expected ',', found '{"),
+        ('[{"text": "a", "label": []},]', "record 1: no JSON: Expecting value"),
+        ('[{"text": "a", "label": []},\n{"text" "a", "label": []}]', "record 1: no JSON"),
+        ("[]\n\n3", "something follows the list"),
+        ("[3]", "record 0: expected an object, found 3"),
+    ],
+)
+def test_lists_that_are_none_are_told(text, message):
+    with pytest.raises(ColumnFormatError, match=message):
+        read_doccano(io.StringIO(text))
 
 
 def test_files_of_lines_and_of_lists_packed_or_not(tmp_path):

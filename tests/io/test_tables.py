@@ -11,6 +11,9 @@ from crfkit import UNLABELED
 from crfkit.io import (
     ColumnFormatError,
     hugging_face_columns,
+    iter_conll,
+    iter_csv,
+    iter_hugging_face,
     known_labels,
     read_csv,
     read_hugging_face,
@@ -82,6 +85,7 @@ def test_a_sequence_may_be_a_row_or_the_table_without_header():
         (lambda: read_csv(["w,t\n", "a b,O\n"], within=" "), r"line 2: .*\[1, 2\] parts"),
         (lambda: read_csv(["w,t\n", "a,O\n"], within="json"), "no JSON"),
         (lambda: read_csv(["a,b\n"], sep=""), "sep has to be"),
+        (lambda: read_csv(["a,b\n"], delimiter=";"), r"without \['delimiter'\]"),
         (lambda: write_csv(io.StringIO(), [["a"]], [[UNLABELED]]), "position 0: .*UNLABELED"),
         (lambda: write_csv(io.StringIO(), [["a"]], [[]]), "1 tokens, but"),
         (lambda: write_csv(io.StringIO(), [["a"]], [["O"], ["O"]]), "more sequences of labels"),
@@ -158,3 +162,15 @@ def test_data_sets_of_the_library_come_back():
     found = datasets.Dataset.from_dict(columns, features=features)
     assert read_hugging_face(found) == (X, Y)
     assert read_hugging_face(found.select([1])) == ([X[1]], [Y[1]])
+
+
+def test_one_sequence_is_read_at_a_time_and_labels_may_be_missing():
+    table = io.StringIO("w,t\na,O\nb,\n\n" + "c,A|B\n\n" * 999)
+    sequences = iter_csv(table, unlabeled="", alternatives="|")
+    assert next(sequences) == ([{"w": "a"}, {"w": "b"}], ["O", UNLABELED])
+    assert next(sequences)[1] == [frozenset("AB")]
+    columns = io.StringIO("a O\nb _\n\n" + "c O\n\n" * 999)
+    assert next(iter_conll(columns, unlabeled="_")) == ([("a",), ("b",)], ["O", UNLABELED])
+    rows = io.StringIO('{"tokens": ["a"], "ner_tags": [-100]}\n' * 999)
+    assert next(iter_hugging_face(rows, names=["O"])) == (["a"], [UNLABELED])
+    assert all(file.tell() < 99 for file in (table, columns, rows))

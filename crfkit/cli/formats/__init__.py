@@ -41,10 +41,10 @@ def _stem(path: str) -> str:
     return stem
 
 
-def separator(arguments: argparse.Namespace) -> str | None:
-    r"""Return the character between cells that options name; ``\t`` is a tab."""
+def separator(arguments: argparse.Namespace, path: str) -> str | None:
+    r"""Return the character between cells, by options or the name of a file; ``\t`` is a tab."""
     if arguments.sep is None:
-        return "\t" if arguments.tabs else None
+        return "\t" if arguments.tabs or _stem(path).endswith(".tsv") else None
     sep = str(arguments.sep).replace("\\t", "\t")
     if len(sep) != 1:
         raise ValueError(f"--sep {arguments.sep!r} must be one character; \\t is a tab.")
@@ -55,7 +55,7 @@ def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
     """Return how to read a file, by the options and its name."""
     name = arguments.format or format_name(path) or "columns"
     options = FormatOptions(
-        arguments.label, separator(arguments), arguments.encoding, arguments.header,
+        arguments.label, separator(arguments, path), arguments.encoding, arguments.header,
         arguments.tokenizer, arguments.by,
     )  # fmt: skip
     return FORMATS[name](options)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crfkit.cli.formats.base import DataFormat, Labeled, Words, tagged_rows
-from crfkit.io import read_csv
+from crfkit.io import iter_csv
 
 
 class CSVFormat(DataFormat):
@@ -26,27 +26,25 @@ class CSVFormat(DataFormat):
             raise ValueError(f"--label {text}: without a header the column must be a number.")
         self._column: Any = -1 if text is None else int(text) if is_number else text
 
-    def _read(self, source: Any, label: Any) -> tuple[list[Any], list[Any]]:
-        """Return tokens as tuples, and the labels."""
-        X, y = read_csv(
+    def _read(self, source: Any, label: Any) -> Iterator[tuple[list[Any], list[str]]]:
+        """Yield tokens as tuples, and the labels."""
+        sequences = iter_csv(
             source, label=label, by=_name(self.given.by), sep=self.sep or ",",
             header=self._has_header, encoding=self.encoding,
         )  # fmt: skip
-        if X and self._has_header:
-            self.columns = list(X[0][0])
-        return [[tuple(_cells(token)) for token in tokens] for tokens in X], y
+        for tokens, labels in sequences:
+            if self._has_header:
+                self.columns = list(tokens[0])
+            yield [tuple(_cells(token)) for token in tokens], labels
 
     def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the other columns as tuples, and the label column."""
-        X, y = self._read(source, self._column)
-        if X and not X[0][0]:
-            raise ValueError("the file has one column, but tokens and labels are needed.")
-        return Labeled(X, y)
+        pairs = list(self._read(source, self._column))
+        return Labeled([tokens for tokens, _ in pairs], [labels for _, labels in pairs])
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Words]]:
         """Yield all columns; that of the labels, if it is there, is matched by no name."""
-        X, _ = self._read(source, None)
-        for rows in X:
+        for rows, _ in self._read(source, None):
             tokens = rows
             if not self._has_header and self.label is not None:
                 place = range(len(rows[0]))[self._column]

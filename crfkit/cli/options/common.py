@@ -43,7 +43,11 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     what = "the column of the labels: its name, or a number counted from 0, negative from the end "
     what += "(default: -1; of CoNLL-U upos)"
     add("--label", metavar="COLUMN", help=what)
-    add("--sep", metavar="CHARACTER", help="what cells are split at (default: blanks; csv: ,)")
+    add(
+        "--sep",
+        metavar="CHARACTER",
+        help="what cells are split at (default: blanks; csv: ,; of files .tsv tabs)",
+    )
     add("--tabs", action="store_true", help="cells are split at tabs only, and may hold blanks")
     what = "csv: whether the first row has the names of columns (default: --header)"
     add("--header", action=argparse.BooleanOptionalAction, help=what)

@@ -11,12 +11,14 @@ HELP = "judge a model, or labels that were predicted already"
 USAGE = "crfkit evaluate [DATA] [--model FILE] [options]"
 DESCRIPTION = """\
 Compare labels with the true ones. With --model the file is tagged first; without, its last two
-columns are the true and the predicted labels.
+columns are the true and the predicted labels; of csv the column "predicted", if there is one, and
+the one before it, or --label.
 """
 EPILOG = """\
 examples:
   crfkit evaluate test.txt --model chunks.crfkit
   crfkit tag chunks.crfkit test.txt | crfkit evaluate
+  crfkit evaluate tagged.csv
   crfkit evaluate tagged.txt --report entities --scheme IOB2
 """
 
