@@ -33,6 +33,18 @@ def test_templates_are_different_and_those_of_words_need_no_tags(kind):
     assert crf.predict(words) == Y
 
 
+def test_features_of_a_preset_are_those_of_its_list():
+    made = TemplateFeatures.from_preset("names", "w", ["pos"], more="is_digit(w)", min_freq=2)
+    listed = [*preset("names", "w", ["pos"]), "is_digit(w)"]
+    plain = TemplateFeatures(listed, columns=["w", "pos"], min_freq=2)
+    assert made.get_params() == plain.get_params()
+    numbered = TemplateFeatures.from_preset("fields", 0, [1])
+    assert numbered.columns is None and numbered.fit(X).n_features_in_ > 50
+    dicts = [[{"word": word, "pos": pos} for word, pos in row] for row in X]
+    by_key = TemplateFeatures.from_preset("words", tags=["pos"]).fit_transform(dicts)
+    assert by_key == TemplateFeatures.from_preset("words", tags=["pos"]).fit_transform(X)
+
+
 def test_what_is_no_preset_is_refused():
     with pytest.raises(ValueError, match="kind='nouns' is not known; choose one of"):
         preset("nouns")

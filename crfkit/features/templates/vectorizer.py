@@ -19,6 +19,7 @@ from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features.templates.expressions import expression_plan
 from crfkit.features.templates.lines import crfpp_plan, template_lines, wapiti_plan
 from crfkit.features.templates.plan import INPUT, PHRASE, Plan, Template
+from crfkit.features.templates.presets import preset
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateGroup, TemplateVocabulary
 from crfkit.features.vectorizer import SequenceTransformer
@@ -216,7 +217,7 @@ class TemplateFeatures(CompiledFeatures):
     --------
     SequenceVectorizer : Features from dicts or lists of strings.
     WindowFeatures : Ready features of words and tags.
-    preset : Templates for kinds of tasks.
+    from_preset : Templates for kinds of tasks.
 
     Notes
     -----
@@ -274,6 +275,55 @@ class TemplateFeatures(CompiledFeatures):
     functions: Mapping[str, Callable[[str], Any]] | None = None
     lexicons: Mapping[str, Any] | None = None
     numeric: Iterable[str | int] = ()
+
+    @classmethod
+    def from_preset(
+        cls,
+        kind: str,
+        word: str | int = "word",
+        tags: Sequence[str | int] = (),
+        *,
+        more: Templates = (),
+        **params: Any,
+    ) -> Self:
+        """Return the templates of a kind of task, for tokens that are words, tuples or dicts.
+
+        Parameters
+        ----------
+        kind : {"words", "names", "tags", "fields"}
+            "words" for anything; "names" of persons, places and the like; "tags" of words, such as
+            parts of speech; "fields" of addresses, references or forms (see
+            :func:`crfkit.features.preset`, which returns the list of templates).
+        word : str or int, default="word"
+            The column of the word. Where tokens are dicts, or rows of a frame, it is their key.
+        tags : sequence of str or int, default=()
+            Further columns, such as parts of speech.
+        more : str or list of str, default=()
+            Further templates.
+        **params
+            Further parameters of the class. `columns` is ``[word, *tags]``, if it is not given and
+            these are names.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kind.
+
+        Examples
+        --------
+        >>> from crfkit import CRFClassifier, TemplateFeatures
+        >>> model = CRFClassifier(features=TemplateFeatures.from_preset("names"))
+        >>> model.fit([["Ana", "lives", "in", "Lima"]], [["B-PER", "O", "O", "B-LOC"]]).predict(
+        ...     [["Ana", "lives", "in", "Lima"]])
+        [['B-PER', 'O', 'O', 'B-LOC']]
+        >>> features = TemplateFeatures.from_preset("words", tags=["pos"], more="is_digit(word)")
+        >>> features.columns
+        ['word', 'pos']
+        """
+        columns = [word, *tags]
+        named = columns if all(isinstance(column, str) for column in columns) else None
+        further = [more] if isinstance(more, str) else more
+        return cls([*preset(kind, word, tags), *further], **{"columns": named} | params)
 
     @classmethod
     def from_file(cls, path: Any, *, syntax: str | None = None, **params: Any) -> Self:
