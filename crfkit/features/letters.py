@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from crfkit._types import BoolArray, ByteArray, CodeArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.features.templates.tables import PairTable
 from crfkit.features.word_table import SEPARATOR
 from crfkit.kernels.text.hashing import SHIFT
+from crfkit.kernels.text.suffixes import N_GROUPS, Ends, Owners, suffixes_find, suffixes_learn
 
 LETTERS = 0x110000  # of Unicode
 KNOWN, UPPER, LOWER, NO_LETTER, ALPHANUMERIC, DIGIT, DECIMAL, HYPHEN = (1 << n for n in range(8))
 SHAPES = ".", "0", "AA", "A", "-", "a"
-NONE, N_GROUPS = -1, 2
+NONE = -1
 _ENCODING = "utf-32-le"
 _ZERO = ord("0")
 _kinds = np.zeros(LETTERS, np.uint8)  # of characters that were met
@@ -97,6 +99,16 @@ class Letters(NamedTuple):
         shape = np.select(tests, range(len(tests)), len(tests)).astype(np.int64)
         return Spelling(capital, upper, shape)
 
+    def grouped(self, groups: CodeArray) -> Ends:
+        """Return the words with their groups, (W,), for kernels."""
+        return Ends(*map(frozen, (self.codes, self.starts, self.ends, groups)))
+
+    def strings(self) -> list[str]:
+        """Return the words."""
+        text = self.codes.astype("<i4", copy=False).tobytes().decode(_ENCODING, "surrogatepass")
+        pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [text[begin:end] for begin, end in pairs]
+
     def without_digits(self) -> Self:
         """Return the characters with all digits 0."""
         is_digit = (kinds_of(self.codes) & DECIMAL) > 0
@@ -111,38 +123,30 @@ class Spelling(NamedTuple):
     shape: IntArray  # (W,) what they consist of, a place in `SHAPES`
 
 
-Step = Callable[[IntArray, int, CodeArray, CodeArray], CodeArray]
-
-
 class RepeatedSuffixes(NamedTuple):
     """Suffixes that two words of a group have, among others."""
 
-    table: PairTable  # of all suffixes, each the number of one with a letter less, and a letter
+    table: PairTable  # of suffixes, each the number of one with a letter less, and a letter
     numbers: IntArray  # (n,) those that two words have
     groups: IntArray  # (n,) 0 or 1
-    texts: list[str]  # (n,)
+    texts: Letters  # (n,)
 
     @classmethod
     def of(cls, words: Letters, groups: CodeArray, most: int) -> Self:
         """Return the suffixes of words of at most so many letters, given their groups, (W,)."""
-        table, kept = PairTable(), [np.zeros((3, 0), np.int64)]
-
-        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
-            begin = len(table)
-            numbers = table.number(nodes, letters)
-            several = np.bincount(numbers - begin) > 1
-            example = np.empty(len(several), np.int64)
-            example[numbers - begin] = left
-            new = np.flatnonzero(several)
-            kept.append(np.array([new + begin, example[new], np.full(len(new), size)]))
-            return np.where(several[numbers - begin], numbers, np.int32(NONE))
-
-        _walk(words, groups, most, step)
-        chosen, example, sizes = np.concatenate(kept, axis=1)
-        text = words.codes.astype("<i4", copy=False).tobytes().decode(_ENCODING, "surrogatepass")
+        table = PairTable(room=2 * len(groups))
+        given = words.grouped(groups)
+        owners = Owners(*np.empty((2, len(table.pairs.keys)), np.int32))
+        done = suffixes_learn(given, 0, most, table.pairs, owners)
+        while done < len(groups):
+            table.grow()
+            more = np.empty((2, len(table.pairs.keys) - len(owners.words)), np.int32)
+            owners = Owners(*np.hstack([owners, more]))
+            done = suffixes_learn(given, done, most, table.pairs, owners)
+        numbers = np.flatnonzero(owners.words[: len(table)] < 0)
+        example, sizes = -1 - owners.words[numbers], owners.sizes[numbers]
         ends = words.ends[example]
-        pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
-        return cls(table, chosen, groups[example], [text[begin:end] for begin, end in pairs])
+        return cls(table, numbers, groups[example], Letters(words.codes, ends - sizes, ends))
 
     def named(self, names: IntArray) -> Endings:
         """Return the tree of the suffixes, (n,), which stand for `names`."""
@@ -164,15 +168,15 @@ class Endings(NamedTuple):
         Those of which another one, without its first letter, is none, are left out.
         """
         table, words, order = PairTable(), Letters.of(suffixes), list[IntArray]()
-        lengths = words.lengths
-
-        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
-            ends = lengths[left] == size
-            table.number(nodes[ends], letters[ends])
+        nodes, left, lengths = groups.copy(), np.arange(len(groups)), words.lengths
+        for size in range(1, int(lengths.max(initial=0)) + 1):
+            left = left[lengths[left] >= size]
+            letters, ends = words.codes[words.ends[left] - size], lengths[left] == size
+            table.number(nodes[left[ends]], letters[ends])
             order.append(names[left[ends]])
-            return table.find(nodes, letters)
-
-        _walk(words, groups, int(lengths.max(initial=0)), step)
+            numbers = table.find(nodes[left], letters)
+            left = left[numbers != NONE]
+            nodes[left] = numbers[numbers != NONE] + N_GROUPS
         return cls(table, np.concatenate([np.full(N_GROUPS, NONE), *order]))
 
     def find(self, words: Letters, groups: CodeArray, most: int) -> IntArray:
@@ -180,12 +184,8 @@ class Endings(NamedTuple):
 
         Shape (W,), -1 where there is none.
         """
-
-        def step(left: IntArray, size: int, nodes: CodeArray, letters: CodeArray) -> CodeArray:
-            numbers = self.table.find(nodes, letters)
-            return np.where(self.names[numbers + N_GROUPS] >= 0, numbers, np.int32(NONE))
-
-        found: IntArray = self.names[_walk(words, groups, most, step)]
+        found = np.empty(len(groups), np.int64)
+        suffixes_find(words.grouped(groups), most, self.table.pairs, frozen(self.names), found)
         return found
 
     def parents(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -196,21 +196,3 @@ class Endings(NamedTuple):
         named = np.flatnonzero(self.names >= 0)
         nodes = (self.table.keys // SHIFT)[named - N_GROUPS]
         return self.names[named], self.names[nodes], np.minimum(nodes, N_GROUPS - 1)
-
-
-def _walk(words: Letters, groups: CodeArray, most: int, step: Step) -> CodeArray:
-    """Go on from the groups of words, letter by letter from their ends; return the last nodes.
-
-    A node is the number of a suffix, from `N_GROUPS` on. A step gets which words are left, how many
-    letters they then have, their nodes and the next letters, and returns numbers, -1 for none.
-    """
-    nodes, left, lengths = groups.copy(), np.arange(len(groups)), words.lengths
-    for size in range(1, most + 1):
-        left = left[lengths[left] >= size]
-        if not len(left):
-            break
-        numbers = step(left, size, nodes[left], words.codes[words.ends[left] - size])
-        is_more = numbers != NONE
-        left = left[is_more]
-        nodes[left] = numbers[is_more] + N_GROUPS
-    return nodes

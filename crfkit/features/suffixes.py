@@ -185,7 +185,7 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
         plain = lower.without_digits().of_words(rare)
         ends = RepeatedSuffixes.of(plain, cases[rare], self.max_length)
         leads = [f"{CLASS}{case}*" for case in CASES]
-        pairs = zip(ends.groups.tolist(), ends.texts, strict=True)
+        pairs = zip(ends.groups.tolist(), ends.texts.strings(), strict=True)
         names = [*found, *(f"{leads[group]}{text}>" for group, text in pairs)]
         order = sorted(range(len(names)), key=names.__getitem__)
         place = np.empty(len(names), np.int64)

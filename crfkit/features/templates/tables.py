@@ -15,7 +15,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.features.encoding import GrowingIndex
 from crfkit.features.functions import FLAG_ITEM, Items
 from crfkit.features.templates.columns import NOTHING
-from crfkit.kernels.text.hashing import SHIFT, pairs_number
+from crfkit.kernels.text.hashing import SHIFT, Pairs, pairs_number
 
 _LEAST = 1024  # slots of a table without pairs
 
@@ -193,10 +193,11 @@ class PairTable:
     It starts with `keys`, shape (U,): pairs ``left 2^32 + right``, in the order of their numbers.
     """
 
-    def __init__(self, keys: IntArray | None = None) -> None:
-        self._resize(_LEAST, np.zeros(0, np.int64))
-        if keys is not None:
-            self._resize(1 << int(4 * len(keys) + _LEAST).bit_length() - 1, keys)
+    def __init__(self, keys: IntArray | None = None, room: int = 0) -> None:
+        """Make a table of keys, with room for some more."""
+        known = np.zeros(0, np.int64) if keys is None else keys
+        size = 1 << int(4 * (len(known) + room) + _LEAST).bit_length() - 1
+        self._resize(size, known)
 
     def __len__(self) -> int:
         return int(self._count[0])
@@ -206,12 +207,21 @@ class PairTable:
         """The pairs ``left 2^32 + right``, in the order of their numbers."""
         return self._keys[: len(self)].copy()
 
+    @property
+    def pairs(self) -> Pairs:
+        """The arrays of the table, for kernels."""
+        return Pairs(self._slots, self._places, self._keys, self._count)
+
+    def grow(self) -> None:
+        """Make room for four times as many pairs."""
+        self._resize(4 * len(self._slots), self.keys)
+
     def number(self, left: CodeArray, right: CodeArray) -> CodeArray:
         """Return the numbers of pairs, shape (N,), adding those that are new; -1 stays -1."""
         out: CodeArray = np.empty(len(left), np.int32)
         done = self._look_up(left, right, 0, True, out)
         while done < len(left):
-            self._resize(4 * len(self._slots), self.keys)
+            self.grow()
             done = self._look_up(left, right, done, True, out)
         return out
 

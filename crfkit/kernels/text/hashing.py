@@ -11,6 +11,8 @@ algorithm L): ``slots[h]`` holds a key ``left 2^32 + right`` or -1, ``places[h]`
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from crfkit._types import CodeArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import prefetch_at
@@ -21,6 +23,15 @@ LEFT_FACTOR = 1640531527
 RIGHT_FACTOR = 2027808485
 # What is at random places is asked for so many tokens before it is read.
 AHEAD, ROWS_AHEAD = 8, 2
+
+
+class Pairs(NamedTuple):
+    """A table of pairs of C slots, C a power of two; all arrays are written to, where it grows."""
+
+    slots: IntArray  # (C,)
+    places: CodeArray  # (C,)
+    keys: IntArray  # (C // 2,) the keys in the order of their numbers
+    count: IntArray  # (1,) how many keys there are
 
 
 @kernel
@@ -60,7 +71,7 @@ def _first_slot(left: int, right: int, slots: IntArray) -> int:
 
 
 @part
-def _slot(left: int, right: int, slots: IntArray) -> int:
+def pair_slot(left: int, right: int, slots: IntArray) -> int:
     """Return the slot of the key ``left 2^32 + right``, or the empty one where it belongs."""
     mask: int = slots.shape[0] - 1
     key, slot = left * SHIFT + right, _first_slot(left, right, slots)
@@ -95,7 +106,7 @@ def pairs_number(
         out[t] = -1
         if a < 0 or b < 0:
             continue
-        slot = _slot(a, b, slots)
+        slot = pair_slot(a, b, slots)
         if slots[slot] == -1:
             if not grows:
                 continue
