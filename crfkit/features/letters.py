@@ -12,14 +12,21 @@ from crfkit.compiler.jit import frozen
 from crfkit.features.templates.tables import PairTable
 from crfkit.features.word_table import SEPARATOR
 from crfkit.kernels.text.hashing import SHIFT
-from crfkit.kernels.text.suffixes import N_GROUPS, Ends, Owners, suffixes_find, suffixes_learn
+from crfkit.kernels.text.suffixes import (
+    N_GROUPS,
+    Ends,
+    Owners,
+    letters_pack,
+    suffixes_find,
+    suffixes_learn,
+)
 
 LETTERS = 0x110000  # of Unicode
 KNOWN, UPPER, LOWER, NO_LETTER, ALPHANUMERIC, DIGIT, DECIMAL, HYPHEN = (1 << n for n in range(8))
 SHAPES = ".", "0", "AA", "A", "-", "a"
 NONE = -1
 _ENCODING = "utf-32-le"
-_ZERO = ord("0")
+_ZERO, _CLOSING = ord("0"), ">"
 _kinds = np.zeros(LETTERS, np.uint8)  # of characters that were met
 
 
@@ -99,15 +106,53 @@ class Letters(NamedTuple):
         shape = np.select(tests, range(len(tests)), len(tests)).astype(np.int64)
         return Spelling(capital, upper, shape)
 
+    def before(self, letter: str) -> Self:
+        """Return the words, each with a letter more at its end."""
+        lengths = self.lengths + 1
+        ends = np.cumsum(lengths)
+        places = np.arange(int(lengths.sum())) - np.repeat(ends - lengths - self.starts, lengths)
+        places[ends - 1] = 0
+        codes: CodeArray = self.codes[places]
+        codes[ends - 1] = ord(letter)
+        return type(self)(codes, ends - lengths, ends)
+
     def grouped(self, groups: CodeArray) -> Ends:
         """Return the words with their groups, (W,), for kernels."""
-        return Ends(*map(frozen, (self.codes, self.starts, self.ends, groups)))
+        return Ends(
+            frozen(self.codes), frozen(self.starts), frozen(self.ends), frozen(groups)
+        )  # fmt: skip
 
     def strings(self) -> list[str]:
         """Return the words."""
         text = self.codes.astype("<i4", copy=False).tobytes().decode(_ENCODING, "surrogatepass")
         pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [text[begin:end] for begin, end in pairs]
+
+    def order(self) -> IntArray:
+        """Return the places of the words, (W,), in the order of their characters.
+
+        Several characters are compared at a time, as one number; then the next ones of those words
+        that are the same so far.
+        """
+        present = np.zeros(int(self.codes.max(initial=0)) + 1, bool)
+        present[self.codes] = True
+        ranks = np.cumsum(present)
+        bits = max(1, int(ranks[-1]).bit_length())
+        width, depth, longest = 63 // bits, 0, int(self.lengths.max(initial=0))
+        order = left = np.arange(len(self.starts))
+        group = np.zeros(len(order), np.int64)
+        while len(left) and depth < longest:
+            words, keys = order[left], np.empty(len(left), np.int64)
+            starts, ends = frozen(self.starts[words] + depth), frozen(self.ends[words])
+            letters_pack(frozen(self.codes), starts, ends, frozen(ranks), bits, width, keys)
+            sort = np.lexsort((keys, group)) if depth else np.argsort(keys, kind="stable")
+            order = order.copy()
+            order[left], keys, group = words[sort], keys[sort], group[sort]
+            same = np.zeros(len(left) + 1, bool)  # as the one before
+            same[1:-1] = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1])
+            tied = np.flatnonzero(same[:-1] | same[1:])
+            group, left, depth = np.cumsum(~same[:-1])[tied], left[tied], depth + width
+        return order
 
     def without_digits(self) -> Self:
         """Return the characters with all digits 0."""
@@ -128,7 +173,7 @@ class RepeatedSuffixes(NamedTuple):
 
     table: PairTable  # of suffixes, each the number of one with a letter less, and a letter
     numbers: IntArray  # (n,) those that two words have
-    groups: IntArray  # (n,) 0 or 1
+    groups: CodeArray  # (n,) 0 or 1
     texts: Letters  # (n,)
 
     @classmethod
@@ -147,6 +192,10 @@ class RepeatedSuffixes(NamedTuple):
         example, sizes = -1 - owners.words[numbers], owners.sizes[numbers]
         ends = words.ends[example]
         return cls(table, numbers, groups[example], Letters(words.codes, ends - sizes, ends))
+
+    def order(self) -> IntArray:
+        """Return the places of the suffixes, (n,), in the order of their texts before a ">"."""
+        return self.texts.before(_CLOSING).order()
 
     def named(self, names: IntArray) -> Endings:
         """Return the tree of the suffixes, (n,), which stand for `names`."""

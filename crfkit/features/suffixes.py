@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -55,15 +56,21 @@ class ClassFinder:
     """
 
     def __init__(
-        self, names: Sequence[str], max_length: int, endings: Endings | None = None
+        self, n_classes: int, max_length: int, kinds: tuple[IntArray, IntArray], endings: Endings
     ) -> None:
-        self.n_classes, self._max_length = len(names), max_length
-        self._endings = _endings(names) if endings is None else endings
+        self.n_classes, self._max_length = n_classes, max_length
+        (self._cases, self._shapes), self._endings = kinds, endings
+
+    @classmethod
+    def of(cls, names: Sequence[str], max_length: int) -> Self:
+        """Return what finds classes of these names."""
         number = {name: h for h, name in enumerate(names)}
         last = len(names) - 1
-        self._cases = np.array([number.get(f"{CLASS}{case}>", last) for case in CASES])
-        kinds = [f"{CLASS}{case} {shape}>" for case in CASES for shape in SHAPES]
-        self._shapes = np.array([number.get(kind, NONE) for kind in kinds]).reshape(len(CASES), -1)
+        shapes = range(len(SHAPES))
+        kinds = [[number.get(_kind_name(c, n), NONE) for n in shapes] for c in range(len(CASES))]
+        cases = [number.get(_kind_name(c, len(SHAPES)), last) for c in range(len(CASES))]
+        found = np.array(cases, np.int64), np.array(kinds, np.int64)
+        return cls(len(names), max_length, found, _endings(names))
 
     def find(self, spelling: Spelling, lower: Letters) -> WordClasses:
         """Return the classes of words, given how they are written and their lower case, (W,)."""
@@ -115,12 +122,58 @@ def _endings(names: Sequence[str]) -> Endings:
     return Endings.of(texts, groups, np.array(chosen, np.int64))
 
 
-class LearnedClasses(NamedTuple):
+class LearnedClasses:
     """Classes of unknown words, learned from known ones."""
 
-    names: list[str]  # sorted, without `UNKNOWN`
-    finder: ClassFinder
-    words: WordClasses  # what the known ones would be in, (W,)
+    def __init__(
+        self,
+        suffixes: RepeatedSuffixes,
+        kinds: BoolArray,
+        most: int,
+        words: tuple[Spelling, Letters],
+    ) -> None:
+        """Give numbers to suffixes, of so many letters at most, and to `kinds` of words.
+
+        In the order of their names. `kinds`, (2, `SHAPES` + 1), tell which shapes of words of each
+        case are classes; the last column is all words of the case.
+        """
+        self._suffixes, self._places = suffixes, np.empty(len(suffixes.numbers), np.int64)
+        self._kinds, order, begin = np.full(kinds.shape, NONE), suffixes.order(), 0
+        for case, are_classes in enumerate(kinds):
+            own = order[suffixes.groups[order] == case]
+            for n in _SHAPE_ORDER[are_classes[_SHAPE_ORDER]].tolist():
+                self._kinds[case, n], begin = begin, begin + 1
+            self._places[own] = np.arange(begin, begin + len(own))
+            begin += len(own)
+            if are_classes[-1]:
+                self._kinds[case, -1], begin = begin, begin + 1
+        cases = np.where(self._kinds[:, -1] < 0, begin, self._kinds[:, -1])
+        endings = suffixes.named(self._places)
+        self.finder = ClassFinder(begin + 1, most, (cases, self._kinds[:, :-1]), endings)
+        self.words: WordClasses = self.finder.find(*words)  # what the known ones would be in, (W,)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names, sorted, without `UNKNOWN`."""
+        found = [""] * (self.finder.n_classes - 1)
+        for case, n in np.argwhere(self._kinds >= 0).tolist():
+            found[self._kinds[case, n]] = _kind_name(case, n)
+        leads = [f"{CLASS}{case}*" for case in CASES]
+        parts = self._places, self._suffixes.groups
+        for place, group, text in zip(
+            *(part.tolist() for part in parts), self._suffixes.texts.strings(), strict=True
+        ):
+            found[place] = f"{leads[group]}{text}>"
+        return found
+
+
+def _kind_name(case: int, shape: int) -> str:
+    """Return the name of the class of all words of a case, of some shape or, at last, of any."""
+    return f"{CLASS}{CASES[case]}{' ' * (shape < len(SHAPES))}{(*SHAPES, '')[shape]}>"
+
+
+# The places of `SHAPES` in the order of their names.
+_SHAPE_ORDER = np.argsort([f"{shape}>" for shape in SHAPES])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -169,31 +222,26 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
 
         TypeError if a word is no string.
         """
-        self.check_parameters()
         if not set(map(type, words)) <= {str}:
             number = next(word for word in words if not isinstance(word, str))
             raise TypeError(
                 f"column {self.column!r} of words has the symbol {number!r}, which has no "
                 "suffixes: it is no string."
             )
-        spelling, lower = Letters.of(words).spelling(), Letters.of(words, in_lower_case=True)
+        letters = Letters.of(words), Letters.of(words, in_lower_case=True)
+        return self.learn_letters(*letters, counts)
+
+    def learn_letters(self, words: Letters, lower: Letters, counts: IntArray) -> LearnedClasses:
+        """Return the classes of words, given their letters and those in lower case, (W,)."""
+        self.check_parameters()
+        spelling = words.spelling()
         rare, cases = counts <= self.max_count, (~spelling.capital).astype(np.int32)
-        times = np.zeros((len(CASES), len(SHAPES)), np.int64)
+        times = np.zeros((len(CASES), len(SHAPES) + 1), np.int64)
         np.add.at(times, (cases[rare], spelling.shape[rare]), 1)
-        found = [f"{CLASS}{CASES[c]}>" for c in np.flatnonzero(times.sum(axis=1) > 1)]
-        found += [f"{CLASS}{CASES[c]} {SHAPES[n]}>" for c, n in np.argwhere(times > 1).tolist()]
+        times[:, -1] = times.sum(axis=1)
         plain = lower.without_digits().of_words(rare)
-        ends = RepeatedSuffixes.of(plain, cases[rare], self.max_length)
-        leads = [f"{CLASS}{case}*" for case in CASES]
-        pairs = zip(ends.groups.tolist(), ends.texts.strings(), strict=True)
-        names = [*found, *(f"{leads[group]}{text}>" for group, text in pairs)]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        place = np.empty(len(names), np.int64)
-        place[order] = np.arange(len(names))
-        names = [names[n] for n in order]
-        endings = ends.named(place[len(found) :])
-        finder = ClassFinder([*names, UNKNOWN], self.max_length, endings)
-        return LearnedClasses(names, finder, finder.find(spelling, lower))
+        suffixes = RepeatedSuffixes.of(plain, cases[rare], self.max_length)
+        return LearnedClasses(suffixes, times > 1, self.max_length, (spelling, lower))
 
     def tree(self, words: Sequence[str], classes: Sequence[str]) -> SuffixTree:
         """Return how words (W,) and classes (H,), of which `UNKNOWN` is the last, are related."""
@@ -201,7 +249,7 @@ class SuffixClasses(BaseEstimator):  # type: ignore[misc]
 
     def finder(self, classes: Sequence[str]) -> ClassFinder:
         """Return what finds the classes of words, of which `UNKNOWN` is the last."""
-        return ClassFinder(classes, self.max_length)
+        return ClassFinder.of(classes, self.max_length)
 
     def find(self, word: Any, known: Container[str], is_first: bool = False) -> str:
         """Return the symbol that a word is read as that is not `known`, out of those that are."""

@@ -16,8 +16,9 @@ from crfkit.data.frames import is_frame, records
 from crfkit.data.labels import are_lists, iterate_sequences
 from crfkit.data.validation import is_matrix, token_place
 from crfkit.features.attributes import check_name
+from crfkit.features.letters import NONE
 from crfkit.features.suffixes import UNKNOWN, ClassFinder, SuffixClasses
-from crfkit.features.word_table import Lines, WordTable
+from crfkit.features.word_table import SEPARATOR, Lines, WordTable
 
 SYMBOL, TUPLE, DICT = "symbol", "tuple", "dict"  # forms of tokens
 FORMS = SYMBOL, TUPLE, DICT
@@ -61,6 +62,9 @@ class GrowingNumbers:
         self._words = WordTable.of(known)
         self._others = {} if self._words is not None else _numbered(known)
 
+    def __len__(self) -> int:
+        return len(self._others) if self._words is None else len(self._words)
+
     def symbols(self) -> list[Symbol]:
         """Return the symbols in the order of their numbers."""
         return list(self._others) if self._words is None else self._words.words()
@@ -97,33 +101,37 @@ def _numbered(symbols: Iterable[Symbol]) -> dict[Symbol, int]:
 
 
 class FrozenNumbers:
-    """Numbers of the symbols of a column, from `start` on; a new one has that of its class.
+    """Numbers of the symbols of a column, from a first one on; a new one has that of its class.
 
     Of the symbols, the first ones are known, and all others classes of those that are not; the last
-    one is `UNKNOWN`.
+    one is `UNKNOWN`. `sizes` are the first number, how many are known, and how many there are.
     """
 
     def __init__(
         self,
-        symbols: list[Symbol],
-        start: int,
-        n_known: int,
+        symbols: Callable[[], list[Symbol]],
+        sizes: tuple[int, int, int],
         suffixes: SuffixClasses | None,
         find_classes: Callable[[], ClassFinder] | None,
     ) -> None:
-        self._symbols, self._start, self._n_known = symbols, start, n_known
+        self._symbols, (self._start, self._n_known, self._size) = symbols, sizes
         self._suffixes, self._find_classes = suffixes, find_classes
 
-    def take(self, growing: GrowingNumbers) -> CodeArray:
-        """Return the numbers of the symbols of another column, (W,), and keep its table."""
-        words = growing.words
-        lines = None if words is None else words.lines()
-        table = None if words is None else _Table.of(self._symbols, words)
-        if lines is None or table is None:
-            values = growing.symbols()
-            return self.of([values], np.zeros(len(values), bool))
-        self.__dict__["_table"] = table
-        return self._numbers(table, lines, np.zeros(len(lines.ends), bool))
+    def take(self, growing: GrowingNumbers, places: IntArray) -> CodeArray:
+        """Return the numbers of the symbols of another column, (W,), and keep its table.
+
+        Given their places among these symbols, -1 of those that are not known.
+        """
+        if growing.words is not None:
+            known = np.append(places, NONE).astype(np.int32)
+            self.__dict__["_table"] = _Table(growing.words, known)
+        found: CodeArray = (places + self._start).astype(np.int32)
+        unknown = np.flatnonzero(places < 0)
+        if len(unknown):
+            symbols = growing.symbols()
+            values = [symbols[n] for n in unknown.tolist()]
+            found[unknown] = self.of([values], np.zeros(len(values), bool))
+        return found
 
     def of(self, parts: Parts, is_first: BoolArray) -> CodeArray:
         """Return the numbers of symbols, (N,), some in each part; TypeError if one is none.
@@ -145,23 +153,36 @@ class FrozenNumbers:
     @cached_property
     def _each(self) -> NumberedSymbols:
         """The numbers of symbols one by one."""
-        return NumberedSymbols(self._symbols, self._start, self._suffixes)
+        return NumberedSymbols(self._symbols(), self._start, self._suffixes)
 
     @cached_property
     def _table(self) -> _Table | None:
-        """The symbols as words; None where there are others."""
-        return _Table.of(self._symbols, WordTable())
+        """The known symbols as words; None where there are others."""
+        return _Table.of(self._symbols()[: self._n_known])
 
     def _numbers(self, table: _Table, lines: Lines, is_first: BoolArray) -> CodeArray:
         """Return the numbers of words, (N,)."""
         found = table.find(lines)
         unknown = np.flatnonzero(found < 0)
         if self._find_classes is None:
-            found[unknown] = len(self._symbols) - 1
+            found[unknown] = self._size - 1
         elif len(unknown):
             text, classes = lines.string(unknown), self._find_classes()
             found[unknown] = classes.symbols(text, table.find, self._n_known, is_first[unknown])
+            if UNKNOWN[:-1] in text.lower():
+                self._read_classes(text, unknown, is_first, found)
         return found + np.int32(self._start)
+
+    def _read_classes(
+        self, text: str, unknown: IntArray, is_first: BoolArray, found: CodeArray
+    ) -> None:
+        """Read words again that may be classes, one by one."""
+        numbers = self._each
+        for t, word in zip(unknown.tolist(), text.split(SEPARATOR), strict=False):
+            if UNKNOWN[:-1] in word.lower():
+                number = numbers[word]
+                number = numbers.first(word, number) if is_first[t] else number
+                found[t] = number - self._start
 
 
 class _Table(NamedTuple):
@@ -171,15 +192,14 @@ class _Table(NamedTuple):
     symbols: CodeArray  # (W + 1,), the last one of what is no word
 
     @classmethod
-    def of(cls, symbols: list[Symbol], words: WordTable) -> Self | None:
-        """Return a table that has symbols, and maybe more; None where they are no words."""
-        lines = Lines.of([symbols], len(symbols))
-        if lines is None:
-            return None
-        numbers = words.number(lines)
-        found = np.full(len(words) + 1, -1, np.int32)
-        found[numbers] = np.arange(len(symbols))
-        return cls(words, found)
+    def of(cls, symbols: list[Symbol]) -> Self | None:
+        """Return a table of symbols; None where they are no words."""
+        words = WordTable.of(symbols)
+        return (
+            None
+            if words is None
+            else cls(words, np.append(np.arange(len(symbols)), NONE).astype(np.int32))
+        )
 
     def find(self, lines: Lines) -> CodeArray:
         """Return the symbols that words are, (N,), -1 for others."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, compress, pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit._params import check_whole
 from crfkit._types import CodeArray, IntArray, ObjectArray
 from crfkit.data import PackedSequences
-from crfkit.data.labels import object_array, sorted_labels
+from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.suffixes import (
-    CLASS,
-    UNKNOWN,
-    ClassFinder,
-    LearnedClasses,
-    SuffixClasses,
-    SuffixTree,
-)
+from crfkit.features.found_symbols import ColumnSymbols, FoundSymbols
+from crfkit.features.suffixes import UNKNOWN, ClassFinder, LearnedClasses, SuffixClasses, SuffixTree
 from crfkit.features.symbol_reader import (
     FORMS,
     SYMBOL,
@@ -46,7 +39,7 @@ class SymbolNames(LazyNames):
     ----------
     columns : list of str, length C
         Names of the columns.
-    symbols : list of list, length C
+    symbols : list of ColumnSymbols, length C
         The symbols of each: those that are known, then classes of unknown ones, `UNKNOWN` at last.
     n_known : list of int, length C
         How many symbols of each are known.
@@ -54,21 +47,30 @@ class SymbolNames(LazyNames):
 
     _tree: tuple[Any, SuffixTree] | None = None
     _finder: tuple[Any, ClassFinder] | None = None
+    _later: list[ColumnSymbols]
 
-    def __init__(self, columns: list[str], symbols: list[list[Symbol]], n_known: list[int]) -> None:
-        self.columns, self.symbols, self.n_known = columns, symbols, n_known
+    def __init__(
+        self, columns: list[str], symbols: list[ColumnSymbols], n_known: list[int]
+    ) -> None:
+        self.columns, self._later, self.n_known = columns, symbols, n_known
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest."""
         return {name: getattr(self, name) for name in ("columns", "symbols", "n_known")}
 
     def __len__(self) -> int:
-        return sum(map(len, self.symbols))
+        return int(self.starts[-1])
+
+    @cached_property
+    def symbols(self) -> list[list[Symbol]]:
+        """The symbols of each column."""
+        return [part.made() for part in self._later]
 
     @property
     def starts(self) -> IntArray:
         """Where the attributes of each column begin, and the end, (C + 1,)."""
-        return np.cumsum([0, *map(len, self.symbols)])
+        parts = self.__dict__.get("symbols")
+        return np.cumsum([0, *map(len, self._later if parts is None else parts)])
 
     def known(self, column: int) -> list[Symbol]:
         """Return the known symbols of a column, given by its number."""
@@ -94,13 +96,13 @@ class SymbolNames(LazyNames):
         return self._finder[1]
 
     def remember(
-        self, column: int, suffixes: SuffixClasses, learned: LearnedClasses, numbers: IntArray
+        self, column: int, suffixes: SuffixClasses, learned: LearnedClasses, places: IntArray
     ) -> None:
-        """Keep what was learned of the words of a column, whose symbols have these numbers."""
+        """Keep what was learned of the words of a column, given their places, -1 of no symbols."""
         n_known, key = self.n_known[column], (column, suffixes.max_length)
-        self._finder, known = (key, learned.finder), numbers < n_known
+        self._finder, known = (key, learned.finder), places >= 0
         rows = np.empty((len(learned.words), n_known), np.int64)
-        rows[:, numbers[known]] = np.array(learned.words)[:, known]
+        rows[:, places[known]] = np.array(learned.words)[:, known]
         leaf, end, shape = rows
         self._tree = key, SuffixTree(leaf, end, shape, learned.finder.parents())
 
@@ -132,47 +134,6 @@ def check_columns(columns: Any, symbols: Any, n_known: Any) -> None:
             raise ValueError(f"the symbols of a column are not distinct, or {UNKNOWN} is not last")
         if not 0 <= known < len(part):
             raise ValueError("a column knows more symbols than it has")
-
-
-def is_unknown(symbol: Symbol) -> bool:
-    """Whether something written as a symbol stands for those that are not known."""
-    return isinstance(symbol, str) and (symbol == UNKNOWN or symbol.startswith(CLASS))
-
-
-def _words(
-    symbols: list[Symbol], counts: IntArray, are_words: bool
-) -> tuple[list[Symbol], IntArray]:
-    """Return symbols, with their counts, without those that stand for what is not known."""
-    if are_words and UNKNOWN[:-1] not in "".join(symbols):
-        return symbols, counts
-    is_word = np.array([not is_unknown(symbol) for symbol in symbols], bool)
-    return list(compress(symbols, is_word.tolist())), counts[is_word]
-
-
-def _new_symbols(symbols: list[Symbol], are_words: bool, known: list[Symbol]) -> list[Symbol]:
-    """Return symbols that are not known, sorted; ValueError if two are written alike."""
-    if len(known) > 1:
-        old = set(known)
-        symbols = [symbol for symbol in symbols if symbol not in old]
-    if not are_words:
-        _check_types([*symbols, *known])
-        return [s for s in sorted_labels(symbols).tolist() if not is_unknown(s)]
-    symbols = sorted(symbols)
-    begin, end = (bisect_left(symbols, lead) for lead in (UNKNOWN[:-1], CLASS[:-1] + "\x7f"))
-    symbols[begin:end] = [symbol for symbol in symbols[begin:end] if not is_unknown(symbol)]
-    return symbols
-
-
-def _check_types(symbols: list[Symbol]) -> None:
-    """Raise ValueError if two symbols are written alike."""
-    strings = {symbol for symbol in symbols if isinstance(symbol, str)}
-    twins = [symbol for symbol in symbols if str(symbol) in strings]
-    twins = [symbol for symbol in twins if not isinstance(symbol, str)]
-    if twins:
-        raise ValueError(
-            f"X has the symbols {twins[0]!r} and {str(twins[0])!r} in one column: convert all to "
-            "one type."
-        )
 
 
 def _check_chosen(columns: Any) -> list[str] | None:
@@ -240,9 +201,8 @@ class SymbolVectorizer(SequenceTransformer):
         chosen = _check_chosen(self.columns)
         reader = SymbolReader(chosen, None, [], chosen is not None)
         read = reader.read(X)
-        nothing = SymbolNames(
-            read.columns, [[UNKNOWN] for _ in read.columns], [0] * len(read.columns)
-        )
+        only = ColumnSymbols(1, lambda: [UNKNOWN])
+        nothing = SymbolNames(read.columns, [only] * len(read.columns), [0] * len(read.columns))
         return self._learn(read, reader.tables, nothing, self.min_freq)
 
     def extend(self, X: Any) -> tuple[PackedSequences, SymbolVectorizer]:
@@ -341,31 +301,32 @@ class SymbolVectorizer(SequenceTransformer):
         past: Iterable[IntArray] = (),
     ) -> PackedSequences:
         """Learn the symbols that tables have beside those of `names`; return what was read."""
-        found = [table.symbols() for table in tables]
-        pairs = zip(read.numbers, found, strict=True)
-        counts = [np.bincount(numbers, minlength=len(symbols)) for numbers, symbols in pairs]
+        pairs = zip(read.numbers, tables, strict=True)
+        counts = [np.bincount(numbers, minlength=len(table)) for numbers, table in pairs]
         for count, before in zip(counts, past, strict=False):
             count[: len(before)] += before
-        known = []
-        for c, (table, symbols) in enumerate(zip(tables, found, strict=True)):
-            often = list(compress(symbols, (counts[c] >= least).tolist()))
-            new = _new_symbols(often, table.are_words, names.symbols[c])
-            known.append([*names.known(c), *new])
-        classes = [names.classes(c) for c in range(len(tables))]
-        if self.suffixes is not None:
-            c = self.suffixes.place(names.columns)
-            words = _words(found[c], counts[c], tables[c].are_words)
-            learned = self.suffixes.learn(*words)
-            is_new = not classes[c] and len(words[0]) == len(found[c])
-            classes[c] = sorted({*classes[c], *learned.names}) if classes[c] else learned.names
-        symbols = [[*k, *others, UNKNOWN] for k, others in zip(known, classes, strict=True)]
+        suffixes, words = self.suffixes, None
+        if suffixes is not None:
+            words = suffixes.place(names.columns)
+        found = [
+            FoundSymbols.of(
+                table, counts[c], least, (names.known(c), names.classes(c)),
+                suffixes if c == words else None,
+            )
+            for c, table in enumerate(tables)
+        ]  # fmt: skip
         self.form_ = read.form
-        self.names_ = SymbolNames(read.columns, symbols, list(map(len, known)))
+        self.names_ = SymbolNames(
+            read.columns, [each.symbols for each in found], [each.n_known for each in found]
+        )
         self.n_features_in_ = len(self.names_)
         self.__dict__.pop("_tables", None)  # of an earlier fit
-        numbers = [found.take(table) for found, table in zip(self._tables, tables, strict=True)]
-        if self.suffixes is not None and is_new:
-            self.names_.remember(c, self.suffixes, learned, numbers[c] - self.names_.starts[c])
+        if suffixes is not None and words is not None:
+            column = found[words]
+            if column.learned is not None:
+                self.names_.remember(words, suffixes, column.learned, column.places)
+        rows = zip(self._tables, tables, found, strict=True)
+        numbers = [frozen.take(table, each.places) for frozen, table, each in rows]
         renumbered = [new[old] for new, old in zip(numbers, read.numbers, strict=True)]
         packed = self._packed(renumbered, read.offsets)
         self.counts_ = np.bincount(packed.indices, minlength=self.n_features_in_)
@@ -376,13 +337,18 @@ class SymbolVectorizer(SequenceTransformer):
         """The attribute of each symbol, by column."""
         names, starts = self.names_, self.names_.starts.tolist()
         found = []
-        for c, (symbols, n_known) in enumerate(zip(names.symbols, names.n_known, strict=True)):
+        for c, n_known in enumerate(names.n_known):
             suffixes, find_classes = None, None
             if self.suffixes is not None and self.suffixes.place(names.columns) == c:
                 suffixes = self.suffixes
                 find_classes = partial(names.class_finder, c, suffixes)
-            found.append(FrozenNumbers(symbols, starts[c], n_known, suffixes, find_classes))
+            sizes = starts[c], n_known, starts[c + 1] - starts[c]
+            made = partial(self._symbols_of, c)
+            found.append(FrozenNumbers(made, sizes, suffixes, find_classes))
         return found
+
+    def _symbols_of(self, column: int) -> list[Symbol]:
+        return self.names_.symbols[column]
 
     def _packed(self, numbers: list[CodeArray], offsets: IntArray) -> PackedSequences:
         """Return tokens of these attributes in each column."""

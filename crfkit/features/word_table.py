@@ -109,13 +109,20 @@ class WordTable:
 
     def words(self) -> list[str]:
         """Return the words in the order of their numbers."""
-        return text_of(self.lines().text).split(SEPARATOR)[:-1]
+        return self.text().split(SEPARATOR)[:-1]
+
+    def text(self) -> str:
+        """Return the words in the order of their numbers, each with a newline."""
+        return text_of(self._text())
+
+    def _text(self) -> ByteArray:
+        size = len(self)
+        return self._table.words[: int(self._table.ends[size - 1]) + 1] if size else _NONE
 
     def lines(self) -> Lines:
         """Return the words as lines."""
-        ends = self._table.ends[: len(self)]
-        text = self._table.words[: int(ends[-1]) + 1] if len(ends) else _NONE
-        found, hashes = np.empty((2, len(ends)), np.int64)
+        text = self._text()
+        found, hashes = np.empty((2, len(self)), np.int64)
         lines_hash(frozen(text), found, hashes)
         return Lines(text, found, hashes)
 

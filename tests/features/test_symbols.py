@@ -180,9 +180,11 @@ def test_damaged_files_are_refused():
 
 
 def test_what_a_fit_has_learned_of_suffixes_is_what_follows_from_its_classes():
-    suffixes = SuffixClasses(max_count=1)
-    names = SymbolVectorizer(suffixes=suffixes).fit([*WORDS, ["a1", "b2", "ing", "Sing"]]).names_
-    learned = names.suffix_tree(0, suffixes)
-    again = suffixes.tree(names.known(0), names.symbols[0][names.n_known[0] :])
-    assert all(map(np.array_equal, learned, again))
-    assert [len(level) for level in learned.levels()][:2] == [1, 2]
+    suffixes, more = SuffixClasses(max_count=1), ["a1", "b2", "ing", "Sing", "nato", "nato"]
+    for min_freq in (0, 2):
+        vectorizer = SymbolVectorizer(suffixes=suffixes, min_freq=min_freq)
+        names = vectorizer.fit([*WORDS, more]).names_
+        learned = names.suffix_tree(0, suffixes)
+        again = suffixes.tree(names.known(0), names.symbols[0][names.n_known[0] :])
+        assert all(map(np.array_equal, learned, again))
+        assert [len(level) for level in learned.levels()][:2] == [1, 2]

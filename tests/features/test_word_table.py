@@ -18,7 +18,8 @@ words = st.sampled_from(ODD) | st.text(max_size=5) | st.text("ab\n\ud800", max_s
 # Letters whose lower case depends on what follows, or is longer, or of two cases; digits that are
 # no decimal numbers.
 letters = st.text("abAB-.01ßΣσςİıǅǆ٣²Ⅷ\n", max_size=4)
-sentences = st.lists(st.lists(letters, max_size=4), min_size=1, max_size=5)
+classes = st.sampled_from(["<unknown>", "<unknown a*a>", "<UNKNOWN A*B>", "<unknown x"])
+sentences = st.lists(st.lists(letters | classes, max_size=4), min_size=1, max_size=5)
 
 
 class Name(str):
@@ -95,6 +96,12 @@ def test_classes_are_those_of_two_words(some, max_length):
     number = {name: h for h, name in enumerate([*learned.names, suffixes.UNKNOWN])}
     one = SuffixClasses(max_length=max_length)
     assert tree.leaf.tolist() == [number[one._class_of(word, number)] for word in some]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(words | st.text("ab", max_size=90), unique=True))
+def test_the_order_of_letters_is_that_of_words(some):
+    assert [some[n] for n in Letters.of(some).order().tolist()] == sorted(some)
 
 
 def test_lower_case_and_lengths_are_those_of_each_word():

@@ -31,7 +31,7 @@ class Pairs(NamedTuple):
     slots: IntArray  # (C,)
     places: CodeArray  # (C,)
     keys: IntArray  # (C // 2,) the keys in the order of their numbers
-    count: IntArray  # (1,) how many keys there are
+    n_keys: IntArray  # (1,)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Loops over what words end in: a tree of suffixes, of which some several words have.
+"""Loops over the letters of words: their order, and a tree of what they end in.
 
 Shapes: ``W`` words, ``n`` letters of all of them, ``C`` slots of the table of pairs that holds the
 tree (:mod:`crfkit.kernels.text.hashing`): a node is the number of a pair of its parent and a letter
@@ -26,20 +26,43 @@ class Ends(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """Of pairs: a word that ends so, ``-1 - word`` where it is not the only one, and its letters."""
+    """Of each pair a word that ends so, ``-1 - word`` where there are several, and its letters."""
 
     words: CodeArray  # (C // 2,)
     sizes: CodeArray  # (C // 2,)
 
 
+@kernel
+def letters_pack(
+    letters: CodeArray,  # (n,)
+    starts: IntArray,  # (W,)
+    ends: IntArray,  # (W,)
+    ranks: IntArray,  # from 1 on, of letters
+    bits: int,
+    width: int,
+    out: IntArray,  # (W,) out
+) -> None:
+    """``out[w]`` is a number of so many letters of a word, from `starts` on, each of some bits.
+
+    What is behind the end of the word is 0.
+    """
+    for w in range(starts.shape[0]):
+        number = 0
+        for place in range(starts[w], starts[w] + width):
+            number <<= bits
+            if place < ends[w]:
+                number |= ranks[letters[place]]
+        out[w] = number
+
+
 @part
 def _add(node: int, letter: int, slot: int, pairs: Pairs) -> int:
     """Add a pair, which belongs to an empty slot; returns its number."""
-    number: int = pairs.count[0]
+    number: int = pairs.n_keys[0]
     pairs.slots[slot] = node * SHIFT + letter
     pairs.places[slot] = number
     pairs.keys[number] = pairs.slots[slot]
-    pairs.count[0] += 1
+    pairs.n_keys[0] += 1
     return number
 
 
@@ -53,7 +76,7 @@ def suffixes_learn(words: Ends, start: int, most: int, pairs: Pairs, owners: Own
     letters, begins, ends = words.letters, words.starts, words.ends
     size: int = ends.shape[0]
     for w in range(start, size):
-        if pairs.count[0] + most + 1 > pairs.keys.shape[0]:
+        if pairs.n_keys[0] + most + 1 > pairs.keys.shape[0]:
             return w
         node = int(words.groups[w])
         for length in range(1, min(most, ends[w] - begins[w]) + 1):
