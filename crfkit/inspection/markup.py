@@ -85,7 +85,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[
     body = "".join(
         f"<tr>{''.join(cell('td', i, html) for i, html in enumerate(row))}</tr>" for row in rows
     )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    # With a class: pages style tables that have none, mkdocs-material in colors of its own.
+    return f'<table class="cells"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def text_table(rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:

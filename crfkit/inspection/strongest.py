@@ -75,7 +75,8 @@ class WeightsDisplay:
         n : int, default=10
             How many weights of each label.
         kind, by
-            As for :meth:`crfkit.inspection.Weights.top`.
+            As for :meth:`crfkit.inspection.Weights.top`. Those of kind "length" are drawn from the
+            shortest to the longest.
         **options
             As for :meth:`plot`.
         """
@@ -83,10 +84,11 @@ class WeightsDisplay:
         found = weights(estimator)
         chosen = found.classes.tolist() if labels is None else list(labels)
         tops = {label: found.top(n, label=label, kind=kind, by=by) for label in chosen}
+        strength = {label: abs(own[0].weight) for label, own in tops.items() if own}
+        if kind == "length":  # they have an order of their own
+            tops = {label: sorted(own, key=lambda w: w.attribute) for label, own in tops.items()}
         if labels is None:
-            filled = [label for label in chosen if tops[label]]
-            filled.sort(key=lambda label: -abs(tops[label][0].weight))
-            kept = set(filled[:_PANELS])
+            kept = set(sorted(strength, key=lambda label: -strength[label])[:_PANELS])
             tops = {label: tops[label] for label in in_order(chosen) if label in kept}
         return cls(tops, name=name_of(estimator)).plot(**options)
 
@@ -153,5 +155,6 @@ def _bars(ax: Any, label: Any, own: Sequence[Weight], kwargs: dict[str, Any]) ->
 def _name(weight: Weight) -> str:
     before = "" if weight.from_label is None else f"{weight.from_label} → "
     name = "" if weight.attribute is None else str(weight.attribute)
+    name = f"length {name}" if weight.kind == "length" else name
     shown = f"{name}{' ' if before and name else ''}{before}"
     return shortened(shown or weight.label, 34)

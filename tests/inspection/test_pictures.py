@@ -10,7 +10,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from crfkit import CRFClassifier, HMMClassifier, StructuredPerceptron  # noqa: E402
+from crfkit import CRFClassifier, HMMClassifier, SemiMarkovCRF, StructuredPerceptron  # noqa: E402
 from crfkit.inspection import (  # noqa: E402
     EntityConfusionDisplay,
     LearningCurveDisplay,
@@ -65,6 +65,12 @@ def test_weights_have_a_panel_for_each_label(model):
     assert widths == [w.weight for w in display.weights["B-PER"]]
     with pytest.raises(ValueError, match="2 labels, but 1 Axes"):
         display.plot(ax=display.ax_)
+    segments = SemiMarkovCRF().fit(X, Y)
+    (lengths,) = WeightsDisplay.from_estimator(segments, labels=["LOC"], kind="length").axes_
+    shown = [text.get_text() for text in lengths.get_yticklabels()]
+    assert shown == ["length 1", "length 2"]  # though the weight of 2 is the larger one
+    found = segments.length_scores_[:, segments.classes_.tolist().index("LOC")]
+    assert abs(found[1]) > abs(found[0])
 
 
 def test_training_shows_what_the_log_knows(model):
