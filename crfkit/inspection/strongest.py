@@ -86,7 +86,8 @@ class WeightsDisplay:
         tops = {label: found.top(n, label=label, kind=kind, by=by) for label in chosen}
         strength = {label: abs(own[0].weight) for label, own in tops.items() if own}
         if kind == "length":  # they have an order of their own
-            tops = {label: sorted(own, key=lambda w: w.attribute) for label, own in tops.items()}
+            for own in tops.values():
+                own.sort(key=lambda w: w.attribute)
         if labels is None:
             kept = set(sorted(strength, key=lambda label: -strength[label])[:_PANELS])
             tops = {label: tops[label] for label in in_order(chosen) if label in kept}
