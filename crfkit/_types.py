@@ -185,6 +185,7 @@ class SolverResult(NamedTuple):
     history: list[IterationRecord]  # one record an iteration
     interrupted: bool = False  # whether the user stopped it
     gap: float = math.nan  # the value is at most this much above the optimum; NaN: not known
+    solver: str = ""  # the class that found them, or several one after the other; "": who was asked
 
 
 Frame = Any  # a pandas or polars data frame; neither is a dependency

@@ -169,7 +169,7 @@ def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> N
         scoring = arguments.scoring or "accuracy"
         print(f"best {scoring} on {arguments.dev}: {crf.best_score_:.4f}, iteration {best}")
     print(
-        f"{crf.n_parameters_:,} weights, {used:,}{of} not 0, after {crf.n_iter_} iterations: "
-        f"objective {crf.objective_:,.4f}"
+        f"{crf.n_parameters_:,} weights, {used:,}{of} not 0, after {crf.n_iter_} iterations of "
+        f"{crf.solver_}: objective {crf.objective_:,.4f}"
     )
     print(size)

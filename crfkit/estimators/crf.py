@@ -139,6 +139,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         (attribute, (label, next label)).
     n_parameters_, n_iter_ : int
         Number of weights that were fitted, and iterations of the solver.
+    solver_ : str
+        The solver that found the weights, a class of :mod:`crfkit.solvers`: "LBFGS", "OEG". With
+        ``solver="auto"`` the one it chose, or two where a second one went on: "OEG, LBFGS".
     converged_ : bool
         Whether the solver met its stopping rule; False where it was stopped early.
     objective_, gap_ : float

@@ -92,8 +92,8 @@ class CRFClassifierCV(LinearClassifier):
     n_iter_ : ndarray of shape (F, C1, C2)
         The iterations of each fit.
     classes_, coef_, transitions_, ...
-        With `refit`, those of :class:`CRFClassifier`; `training_log_`, `converged_`, `objective_`,
-        `gap_` and `n_parameters_` are those of the fit to all data.
+        With `refit`, those of :class:`CRFClassifier`; `training_log_`, `solver_`, `converged_`,
+        `objective_`, `gap_` and `n_parameters_` are those of the fit to all data.
 
     Notes
     -----

@@ -106,7 +106,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     dual_coef_ : ndarray of shape (n, K)
         With a kernel: ``score(t, k) = sum_s dual_coef_[s, k] kernel(support token s, t)``.
     vectorizer_, n_features_in_, feature_names_in_, transition_feature_names_in_, state_features_
-    transition_features_, transition_attributes_, n_parameters_, n_iter_, converged_
+    transition_features_, transition_attributes_, n_parameters_, n_iter_, solver_
+    converged_
         As of :class:`CRFClassifier`.
     objective_ : float
         Value of the objective at the weights that were kept.

@@ -86,6 +86,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         With "vote": the labels, as numbers, in the order in which they win ties.
     vectorizer_, n_features_in_, feature_names_in_, transition_feature_names_in_
     state_features_, transition_features_, transition_attributes_, n_parameters_
+    solver_
         As of :class:`CRFClassifier`.
     n_iter_ : int
         Passes over the data.

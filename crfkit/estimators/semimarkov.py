@@ -107,8 +107,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     transition_features_, transition_attributes_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)): of all, first, last and only tokens, and whole segments.
-    vectorizer_, n_features_in_, n_parameters_, n_iter_, converged_, objective_, gap_
-    training_log_, validation_scores_, best_iteration_, best_score_
+    vectorizer_, n_features_in_, n_parameters_, n_iter_, solver_, converged_, objective_
+    gap_, training_log_, validation_scores_, best_iteration_, best_score_
         As of :class:`crfkit.CRFClassifier`.
 
     See Also

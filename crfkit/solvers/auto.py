@@ -75,21 +75,22 @@ class AutoSolver(Solver):
             check_whole("max_iter", self.max_iter)
         check_match(self, objective)
         first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
-        is_newton = "hessian" in first.requires
+        is_newton, name = "hessian" in first.requires, type(first).__name__
         if not (is_newton or first.is_random and objective.loss.is_smooth):
-            return first.solve(objective, start, callback)
+            return first.solve(objective, start, callback)._replace(solver=name)
         watch = _Watch(first, callback, NEWTON_STEPS if is_newton else None)
         result = first.solve(objective, start, watch)
         if result.interrupted or not watch.too_slow:
-            return result
+            return result._replace(solver=name)
         done = result.history[-1]
         second = self._with_limit(solvers.OWLQN() if objective.l1 else solvers.LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
         unit = "steps" if is_newton else "passes"
-        note = f" (after {done.iteration} {unit} of {type(first).__name__})"
+        note = f" (after {done.iteration} {unit} of {name})"
         after = resume(second, objective, result, callback, note)
         last = after.history[-1]  # of the first, where L-BFGS made no step
-        return after._replace(value=last.value, gap=last.gap)
+        both = f"{name}, {type(second).__name__}"
+        return after._replace(value=last.value, gap=last.gap, solver=both)
 
     def _with_limit(self, solver: Any) -> Any:
         if self.max_iter is not None:

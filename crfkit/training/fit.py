@@ -343,6 +343,7 @@ class Fit:
         found = {
             "n_parameters_": self.model.n_parameters,
             "n_iter_": result.n_iter,
+            "solver_": result.solver or type(self.problem.solver).__name__,
             "converged_": result.converged,
             "objective_": result.value,
             "gap_": result.gap,

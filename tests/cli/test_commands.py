@@ -62,7 +62,7 @@ def test_train_says_what_it_made(corpus, tmp_path, capsys):
     )  # fmt: skip
     assert code == 0
     lines = out.splitlines()
-    assert "weights" in lines[0] and "after 3 iterations: objective" in lines[0]
+    assert "weights" in lines[0] and "after 3 iterations of LBFGS: objective" in lines[0]
     assert lines[1].startswith(f"{target}: ")
     assert lines[2].startswith("processed ")
     assert err.startswith("crfkit: warning: fit did not converge: max_iter=3")
