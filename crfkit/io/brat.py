@@ -18,8 +18,7 @@ from crfkit.text.annotated import LINES, SPAN_FIELDS
 
 DISCONTINUOUS = ("report", "cover", "raise")
 _ENTITY = re.compile(r"T(\S+)")
-# What brat takes for the end of a line, or of a cell: its spans are within these.
-_PIECES = re.compile("[^\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_PIECES = re.compile("[^\t\n\r]+")  # brat has no spans over ends of lines and tabs
 _PROBABILITY = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tprobability (\d(?:\.\d+)?(?:e-\d+)?)")
 _FRAGMENTS, _TAIL = "fragments", "tail"  # what is kept of a span
 
@@ -304,14 +303,14 @@ def _lines(where: str, item: AnnotatedText, cut: list[str]) -> Iterator[str]:
 
 
 def _pieces(text: str, span: Segment) -> list[tuple[int, int]]:
-    """Return the parts of a span in single lines, without the white space around ends of lines."""
+    """Return the parts of a span in single lines, without the blanks around ends of lines."""
     found = []
     for match in _PIECES.finditer(text, span.start, span.stop):
         start, stop = match.span()
         if start > span.start:
-            start += len(match[0]) - len(match[0].lstrip())
+            start += len(match[0]) - len(match[0].lstrip(" "))
         if stop < span.stop:
-            stop -= len(match[0]) - len(match[0].rstrip())
+            stop -= len(match[0]) - len(match[0].rstrip(" "))
         if start < stop:
             found.append((start, stop))
     return found

@@ -10,6 +10,7 @@ from crfkit.text import AnnotatedText, annotate, to_tokens
 spacy = pytest.importorskip("spacy")
 
 from spacy.tokens import Doc, DocBin  # noqa: E402
+from spacy.training import Example  # noqa: E402
 
 from crfkit.compat.spacy import CRFEntityRecognizer  # noqa: E402
 
@@ -141,6 +142,45 @@ def test_thresholds_constraints_and_entities_that_are_there(model, tmp_path):
         CRFEntityRecognizer(model, threshold=0.5, confidence=False)
     with pytest.raises(ValueError, match="has no model"):
         CRFEntityRecognizer()(doc)
+
+
+def test_spacy_fits_judges_and_saves_a_pipeline(tmp_path):
+    nlp = spacy.blank("xx")
+    ner = nlp.add_pipe("crfkit_ner", config={"columns": ["text", "lower_"]})
+    nlp.initialize()  # on examples without entities
+    assert ner.labels == ()
+    texts = [AnnotatedText(" ", []), *SENTENCES]
+    docs = docs_from_texts(texts, nlp.tokenizer)
+    examples = [Example(nlp.make_doc(doc.text), doc) for doc in docs]
+    nlp.initialize(lambda: examples)
+    assert nlp.pipe_labels == {"crfkit_ner": ["LOC", "PER"]}
+    fitted = ner.estimator
+    nlp.initialize(lambda: examples[:2])
+    assert ner.estimator is fitted
+    assert nlp.evaluate(examples)["ents_f"] == 1.0
+    nlp.to_disk(tmp_path / "nlp")
+    again = spacy.load(tmp_path / "nlp")
+    assert again.pipe_labels == nlp.pipe_labels
+    expected = [entities(nlp(one.text)) for one in texts]
+    assert expected == [one.spans for one in texts]
+    raw = [one.text for one in texts]
+    assert [entities(doc) for doc in again.pipe(raw, n_process=2)] == expected
+
+
+def test_spans_may_go_to_a_group_with_their_scores(model, tmp_path):
+    save(model, tmp_path / "m.crfkit")
+    nlp = pipeline(tmp_path / "m.crfkit", spans_key="sc", confidence=True)
+    (doc, expected) = nlp(SENTENCES[0].text), pipeline(tmp_path / "m.crfkit")(SENTENCES[0].text)
+    assert not doc.ents
+    assert [(s.start, s.end, s.label_) for s in doc.spans["sc"]] == [
+        (ent.start, ent.end, ent.label_) for ent in expected.ents
+    ]
+    assert doc.spans["sc"].attrs["scores"].tolist() == [e._.confidence for e in expected.ents]
+    gold = docs_from_texts(SENTENCES, nlp.tokenizer, spans="sc")
+    examples = [Example(nlp.make_doc(doc.text), doc) for doc in gold]
+    assert nlp.evaluate(examples)["spans_sc_f"] == 1.0
+    ner = CRFEntityRecognizer(model, spans_key="sc", overwrite=False)
+    assert len(ner(doc).spans["sc"]) == 4
 
 
 def test_columns_are_attributes_of_tokens(model):

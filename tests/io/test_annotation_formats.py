@@ -213,11 +213,11 @@ T9\tPER 0 3\tAnn\tmore
 
 
 def test_spans_of_several_lines_are_parts_as_brat_makes_them(tmp_path):
-    text = "Foo\n  Bar\tBaz \u2028 end\n"
-    write_brat(tmp_path, [AnnotatedText(text, [(0, 18, "P"), (6, 9, "Q")], id="a")])
+    text = "Foo\n  Bar\tBaz \r\n end\n"
+    write_brat(tmp_path, [AnnotatedText(text, [(0, 19, "P"), (6, 9, "Q")], id="a")])
     lines = (tmp_path / "a.ann").read_text().split("\n")
-    assert lines[0] == "T1\tP 0 3;6 9;10 13;16 18\tFoo Bar Baz en"
-    assert read_brat(tmp_path)[0].spans == [Segment(0, 18, "P"), Segment(6, 9, "Q")]
+    assert lines[0] == "T1\tP 0 3;6 9;10 13;17 19\tFoo Bar Baz en"
+    assert read_brat(tmp_path)[0].spans == [Segment(0, 19, "P"), Segment(6, 9, "Q")]
     with pytest.warns(UserWarning, match="1 spans begin or end with the end of a line.*text 0"):
         write_brat(tmp_path, [AnnotatedText(text, [(3, 10, "P")], id="a")])
     assert read_brat(tmp_path)[0].covered() == ["Bar"]

@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.scorer import Scorer, get_ner_prf
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import filter_spans, from_bytes, minibatch, to_bytes
 
 from crfkit._params import check_flag, check_number
-from crfkit.io.docbin import CONFIDENCE, register_confidence
+from crfkit.data import UNLABELED
+from crfkit.estimators import CRFClassifier
+from crfkit.features import TemplateFeatures, preset
+from crfkit.io.docbin import CONFIDENCE, register_confidence, texts_from_docs
+from crfkit.labels.schemes import OUTSIDE_LABEL, looks_like_tag
 from crfkit.persistence import dumps, load, loads, save
+from crfkit.text import to_tokens
 from crfkit.text.annotate import predicted_spans
 
 _FILE = "model.crfkit"
 
-Columns = list[str] | dict[str, str]
 
-
+@Language.factory(
+    "crfkit_ner",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config={
+        "model": None,
+        "columns": ["text"],
+        "features": None,
+        "confidence": None,
+        "threshold": 0.0,
+        "constraints": None,
+        "overwrite": True,
+        "spans_key": None,
+        "allow": [],
+    },
+    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)
+@dataclass(eq=False, repr=False)
 class CRFEntityRecognizer:
     """Set the entities of documents of spaCy by a model of crfkit, its `estimator`.
 
@@ -28,13 +51,15 @@ class CRFEntityRecognizer:
     ----------
     model : path or estimator, optional
         The model, or its file, which is read when it is first needed: a pipeline that is read from
-        disk brings its own.
+        disk brings its own. `initialize` fits an estimator that is not fitted, and makes one where
+        there is none.
     columns : list of str or dict of str to str, default=["text"]
         What the model knows of a token: attributes of spaCy's tokens (``"text"``, ``"tag_"``,
         ``"_.name"``). One makes tokens strings, several tuples; a dict, from names to attributes,
         makes them dicts.
     features : callable, optional
-        Takes the list of these tokens, returns what the model takes.
+        Takes the list of these tokens, returns what the model takes. In a configuration, a function
+        of spaCy's registry.
     confidence : bool, optional
         Whether to set ``span._.confidence``, the probability of each entity. By default, if the
         model has probabilities.
@@ -45,8 +70,14 @@ class CRFEntityRecognizer:
     overwrite : bool, default=True
         Whether to replace entities that a document has. If not, those that overlap one are left
         out.
+    spans_key : str, optional
+        The group of spans, ``doc.spans[spans_key]``, to which what is found is written in place of
+        the entities; its ``attrs["scores"]`` are the probabilities, as of spaCy's ``spancat``.
+        With ``overwrite=False``, spans are added to those of the group.
     allow : iterable of str
         Functions that the file may use: see :func:`crfkit.load`.
+    nlp, name
+        What spaCy passes to components.
 
     Notes
     -----
@@ -55,40 +86,110 @@ class CRFEntityRecognizer:
     it.
     """
 
-    def __init__(
-        self,
-        model: Any = None,
-        *,
-        columns: Columns | None = None,
-        features: Callable[[list[Any]], Any] | None = None,
-        confidence: bool | None = None,
-        threshold: float = 0.0,
-        constraints: Any = None,
-        overwrite: bool = True,
-        allow: Iterable[str] = (),
-    ) -> None:
-        check_flag("overwrite", overwrite)
-        check_number("threshold", threshold)
-        if threshold > 0 and confidence is False:
+    model: Any = None
+    _: KW_ONLY
+    columns: Any = None
+    features: Any = None
+    confidence: bool | None = None
+    threshold: float = 0.0
+    constraints: Any = None
+    overwrite: bool = True
+    spans_key: str | None = None
+    allow: Any = ()
+    nlp: Any = None
+    name: str = "crfkit_ner"
+
+    def __post_init__(self) -> None:
+        self.nlp = None  # nothing of it is needed
+        check_flag("overwrite", self.overwrite)
+        check_number("threshold", self.threshold)
+        if self.threshold > 0 and self.confidence is False:
             raise ValueError("threshold= needs probabilities, but confidence=False.")
-        self._given, self._model = model, None
-        self.columns = ["text"] if columns is None else columns
-        self.features, self.confidence, self.threshold = features, confidence, threshold
-        self.constraints, self.overwrite, self.allow = constraints, overwrite, tuple(allow)
+        self._model: Any = None
+        self.columns = ["text"] if self.columns is None else self.columns
+        self.allow = tuple(self.allow)
         register_confidence()
 
     @property
     def estimator(self) -> Any:
         """The model of crfkit; FileNotFoundError or ValueError if there is none."""
         if self._model is None:
-            if self._given is None:
+            if self.model is None:
                 raise ValueError(
-                    "crfkit_ner has no model: pass config={'model': path} to nlp.add_pipe, or read "
-                    "the pipeline from where it was saved."
+                    "crfkit_ner has no model: pass config={'model': path} to nlp.add_pipe, fit one "
+                    "by nlp.initialize(...), or read the pipeline from where it was saved."
                 )
-            is_path = isinstance(self._given, (str, os.PathLike))
-            self._model = load(self._given, allow=self.allow) if is_path else self._given
+            path = isinstance(self.model, (str, os.PathLike))
+            self._model = load(self.model, allow=self.allow) if path else self.model
         return self._model
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The types of entities that the model knows; none where there is no model yet."""
+        if self._model is None and isinstance(self.model, (str, os.PathLike)):
+            missing = not os.path.exists(self.model)
+        else:
+            missing = not self._is_fitted()
+        return () if missing else tuple(sorted(_types(self.estimator.classes_)))
+
+    def _is_fitted(self) -> bool:
+        """Whether there is a model that can be asked."""
+        if self._model is None and isinstance(self.model, (str, os.PathLike)):
+            return True
+        model = self.model if self._model is None else self._model
+        return hasattr(model, "classes_")
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Any]], *, nlp: Language | None = None
+    ) -> None:
+        """Fit the model to the entities of examples: ``nlp.initialize(get_examples)``.
+
+        A model that is fitted, or a file, is left as it is. Without a model, that is a
+        `CRFClassifier` of the templates ``preset("names", ...)`` of the columns. Tokens without
+        entity information are unlabeled; where no token has some, nothing is fitted.
+        """
+        if self._is_fitted():
+            return
+        docs = [example.reference for example in get_examples()]
+        words = [[token for token in doc if not token.is_space] for doc in docs]
+        _, tags, *_ = to_tokens(
+            replace(text, offsets=[(t.idx, t.idx + len(t.text)) for t in tokens])
+            for text, tokens in zip(texts_from_docs(docs), words, strict=True)
+        )
+        if all(tag is UNLABELED for row in tags for tag in row):
+            return
+        X = [self._tokens(tokens) for tokens in words if tokens]
+        if self.features is not None:
+            X = [self.features(tokens) for tokens in X]
+        model = self._new_estimator() if self.model is None else self.model
+        self._model = model.fit(X, [row for row in tags if row])
+
+    def _new_estimator(self) -> Any:
+        """Return what is fitted if there is no model."""
+        if self.features is not None:
+            return CRFClassifier()
+        if isinstance(self.columns, dict):
+            names, columns = list(self.columns), None
+        else:
+            names = columns = [f"column{place}" for place in range(len(self.columns))]
+        return CRFClassifier(
+            features=TemplateFeatures(preset("names", names[0], names[1:]), columns=columns)
+        )
+
+    def score(self, examples: Iterable[Any], **options: Any) -> dict[str, Any]:
+        """Return precision, recall and F1 as of spaCy's ``ner``, or as of ``spancat``."""
+        key = self.spans_key
+        if key is None:
+            scores: dict[str, Any] = get_ner_prf(examples)
+            return scores
+        found: dict[str, Any] = Scorer.score_spans(
+            examples,
+            f"spans_{key}",
+            getter=lambda doc, _: doc.spans.get(key, []),
+            has_annotation=lambda doc: key in doc.spans,
+            allow_overlap=True,
+        )
+        return found
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the entities of a document."""
@@ -130,17 +231,38 @@ class CRFEntityRecognizer:
         self, doc: Doc, tokens: list[Any], spans: list[Any], scores: list[float] | None
     ) -> None:
         """Set the entities of a document: spans of those of its tokens that are no white space."""
-        probable = scores or [None] * len(spans)  # type: ignore[list-item]
+        if self.spans_key is None:
+            doc.set_ents(self._entities(doc, tokens, spans, scores))
+            return
+        old = [] if self.overwrite else list(doc.spans.get(self.spans_key, []))
+        new = [*old, *self._found(doc, tokens, spans, scores)]
+        known = [span._.get(CONFIDENCE) for span in new]
+        attrs = {} if None in known else {"scores": np.array(known, dtype=np.float64)}
+        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=new, attrs=attrs)
+
+    def _entities(
+        self, doc: Doc, tokens: list[Any], spans: list[Any], scores: list[float] | None
+    ) -> list[Span]:
+        """Return the entities that the document has, and those that are found."""
         old = [] if self.overwrite else list(doc.ents)
         taken = {token.i for span in old for token in span}
-        new = []
+        places = [set(range(tokens[a].i, tokens[b - 1].i + 1)) for a, b, _ in spans]
+        free = [number for number, place in enumerate(places) if taken.isdisjoint(place)]
+        probable = None if scores is None else [scores[number] for number in free]
+        new = self._found(doc, tokens, [spans[number] for number in free], probable)
+        found: list[Span] = filter_spans([*old, *new])
+        return found
+
+    def _found(
+        self, doc: Doc, tokens: list[Any], spans: list[Any], scores: list[float] | None
+    ) -> Iterator[Span]:
+        """Yield the spans that are probable enough."""
+        probable = [None] * len(spans) if scores is None else scores
         for (start, stop, label), score in zip(spans, probable, strict=True):
-            span = Span(doc, tokens[start].i, tokens[stop - 1].i + 1, label=str(label))
-            known = score is None or score >= self.threshold
-            if known and taken.isdisjoint(range(span.start, span.end)):
-                new.append(span)
+            if score is None or score >= self.threshold:
+                span = Span(doc, tokens[start].i, tokens[stop - 1].i + 1, label=str(label))
                 span._.set(CONFIDENCE, score)
-        doc.set_ents(filter_spans([*old, *new]))
+                yield span
 
     def to_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> None:
         """Save the model to a folder."""
@@ -182,34 +304,7 @@ def _attribute(token: Any, name: str) -> str:
     return value
 
 
-@Language.factory(  # type: ignore[untyped-decorator]
-    "crfkit_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
-    default_config={
-        "model": None,
-        "columns": ["text"],
-        "threshold": 0.0,
-        "constraints": None,
-        "overwrite": True,
-        "allow": [],
-    },
-)
-def make_crfkit_ner(
-    nlp: Language,
-    name: str,
-    model: str | None,
-    columns: list[str] | dict[str, str],
-    threshold: float,
-    constraints: str | None,
-    overwrite: bool,
-    allow: list[str],
-) -> CRFEntityRecognizer:
-    """Make the component by its configuration."""
-    return CRFEntityRecognizer(
-        model,
-        columns=columns,
-        threshold=threshold,
-        constraints=constraints,
-        overwrite=overwrite,
-        allow=allow,
-    )
+def _types(names: Iterable[Any]) -> set[str]:
+    """Return the types of tags, and labels that are no tags."""
+    tags = [str(name) for name in names if name != OUTSIDE_LABEL]
+    return {tag.partition("-")[2] or tag if looks_like_tag(tag) else tag for tag in tags}
