@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import product
 
@@ -15,10 +14,6 @@ from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain, Structure
 from crfkit.structures.potentials import make_spans
-
-# On so many random problems each question is compared with enumeration; as many as one likes to
-# wait for.
-PROBLEMS = int(os.environ.get("CRFKIT_PROBLEMS", "15"))
 
 
 def evaluate(

@@ -25,7 +25,7 @@ from crfkit.potentials import chain_blocks
 from crfkit.structures import SparseChain, chain, long_chain
 from tests.contracts.structures import random_forest
 from tests.estimators.segmentations import enumerated
-from tests.oracles import PROBLEMS
+from tests.sampling import PROBLEMS
 
 TAGS = ["B-A", "I-A", "I-B", "O"]  # a span of B that follows one of B cannot be told
 WORDS = ["u", "v", "w"]

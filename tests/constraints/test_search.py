@@ -12,7 +12,8 @@ from crfkit.constraints.search import INTEGER, METHODS, PRODUCT, RELAXATION, VIT
 from crfkit.structures import Chain, NoPathError
 from tests.constraints.targets import target_of
 from tests.contracts.structures import problem
-from tests.oracles import PROBLEMS, random_scores
+from tests.oracles import random_scores
+from tests.sampling import PROBLEMS
 
 RULES = [
     Contiguous("a"), Contiguous("b"), Contiguous("c"), Count("a", at_most=1), Count("b", 1, 1),

@@ -31,7 +31,6 @@ from crfkit.structures import (
 from tests.constraints.targets import target_of
 from tests.extensions.ring import Ring
 from tests.oracles import (
-    PROBLEMS,
     add_path,
     all_segmentations,
     chain_paths,
@@ -43,6 +42,7 @@ from tests.oracles import (
     table_of,
     thinned,
 )
+from tests.sampling import PROBLEMS
 
 # A code for each token, the score, and what to do to add an amount to the parts of the labeling.
 Labeling = tuple[tuple[int, ...], float, Callable[[Counts, float], None]]

@@ -4,11 +4,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import CRFClassifier
 from crfkit.data.frames import frame_from_sequences, labels_from_frame, sequences_from_frame
+from tests.sampling import examples
 
 FRAME = pd.DataFrame(
     {"line": ["a", "a", "b"], "word": ["the", "dog", "yes"], "tag": ["DT", "NN", "UH"]}
@@ -104,7 +105,7 @@ def test_without_pandas_the_error_says_what_to_do(monkeypatch):
 TOKENS = st.fixed_dictionaries({"word": st.text(), "size": st.integers(-5, 5)})
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_sequences_come_back_from_their_frame(X):
     y = [[token["size"] % 2 for token in sequence] for sequence in X]

@@ -7,12 +7,13 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import SequenceVectorizer
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.structures.potentials import make_spans
+from tests.sampling import examples
 
 OFFSETS = np.array([0, 3, 3, 7])
 RUNS = [(4, 6, 1), (0, 2, 0), (0, 3, 2), (4, 7, 0), (2, 3, 1)]
@@ -64,7 +65,7 @@ def test_runs_are_listed_by_their_ends_then_lengths():
     assert segments().nbytes >= segments([]).nbytes > 0
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(drawn(), st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_are_given_does_not_matter(data, random):
     offsets, runs = data
@@ -72,7 +73,7 @@ def test_the_order_in_which_runs_are_given_does_not_matter(data, random):
     assert segments(runs, offsets) == segments(shuffled, offsets)
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(drawn())
 def test_runs_are_found_where_they_are_listed(data):
     offsets, runs = data
@@ -88,7 +89,7 @@ def test_runs_are_found_where_they_are_listed(data):
             assert packed.row[place] == value[pair]
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(drawn(), st.data())
 def test_sequences_keep_their_segments(data, choice):
     offsets, runs = data
@@ -104,7 +105,7 @@ def test_sequences_keep_their_segments(data, choice):
     assert part.segments == segments(expected, part.offsets)
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(drawn())
 def test_the_runs_of_whole_sequences_have_their_rows_alone(data):
     offsets, runs = data

@@ -15,7 +15,7 @@ import crfkit
 from crfkit import CRFClassifier, CRFClassifierCV, SequenceVectorizer
 from crfkit.metrics import get_scorer
 from crfkit.solvers import LBFGS, OWLQN
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 from tests.estimators.test_early_stopping import make
 from tests.ids import stable
 
@@ -24,7 +24,7 @@ EXACT = {"lbfgs": LBFGS(tol=0.0, gtol=1e-7), "owlqn": OWLQN(tol=0.0, gtol=1e-6)}
 C1S, C2S = [0.5, 0.05], [1.0, 0.1, 0.01]
 
 
-@parametrize_with_checks([CRFClassifierCV(c2s=[1.0, 0.1])])
+@parametrize_variants([CRFClassifierCV(c2s=[1.0, 0.1])], reading=False)
 def test_the_estimator_passes(estimator, check):
     check(estimator)
 

@@ -27,7 +27,7 @@ from crfkit.persistence import dumps, loads
 from crfkit.solvers import OEG, SAG
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.structures import MissingCapabilityError
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 
 
 def images(count, seed=0, size=(3, 3)):
@@ -47,7 +47,7 @@ def images(count, seed=0, size=(3, 3)):
 X, Y = images(20)
 
 
-@parametrize_with_checks([GraphCRF(directed=True)])
+@parametrize_variants([GraphCRF(directed=True)])
 def test_it_is_an_estimator_of_sequences(estimator, check):
     check(estimator)
 

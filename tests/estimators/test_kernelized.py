@@ -15,7 +15,7 @@ import crfkit
 from crfkit import MaxMarginCRF, PackedSequences
 from crfkit.persistence import ModelFileError
 from crfkit.solvers.margin import BlockFrankWolfe, KernelFrankWolfe
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 
 EXACT = KernelFrankWolfe(tol=1e-6, max_iter=3000)
 
@@ -70,7 +70,7 @@ def test_labels_of_first_and_last_tokens_have_weights_too(words, max_gib):
     assert kernel.predict(new) == primal.predict(new)
 
 
-@parametrize_with_checks([MaxMarginCRF(kernel="rbf")])
+@parametrize_variants([MaxMarginCRF(kernel="rbf")], reading=False)
 def test_it_passes_the_checks_of_estimators(estimator, check):
     check(estimator)
 

@@ -31,7 +31,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
-@parametrize_variants(VARIANTS)
+@parametrize_variants(VARIANTS, reading=False)
 def test_it_passes_the_checks_of_estimators(estimator, check):
     check(estimator)
 

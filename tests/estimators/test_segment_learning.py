@@ -15,7 +15,7 @@ from crfkit.inference import BeamSearch
 from crfkit.metrics import spans_from_tags
 from crfkit.solvers import MIRA
 from crfkit.solvers.margin import SMO, BlockFrankWolfe, CuttingPlane
-from crfkit.testing import parametrize_with_checks
+from tests.estimators.checks import parametrize_variants
 
 NAMES = {"LOC": ("new york", "paris", "rio de janeiro"), "PER": ("ada", "alan turing")}
 WORDS = ("in", "is", "saw", "the")
@@ -67,11 +67,12 @@ MODELS = {
 }
 
 
-@parametrize_with_checks(
+@parametrize_variants(
     [
         StructuredPerceptron(structure=Segments()),
         MaxMarginCRF(structure=Segments(), C=0.1, solver=BlockFrankWolfe(tol=0.1)),
-    ]
+    ],
+    reading=False,
 )
 def test_estimators_of_segments_pass_all_checks_but_those_of_warm_starts(estimator, check):
     if check.__name__ == "check_warm_start":

@@ -6,7 +6,7 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -26,6 +26,7 @@ from tests.estimators.segmentations import (
     with_segments,
     with_transitions,
 )
+from tests.sampling import examples
 
 WORDS = "mr john smith lives in new york city ann the unknown".split()
 SHORT = [X[1], X[2], X[4], [{"w": "new"}, {"w": "york"}, {"w": "unknown"}, {"w": "ann"}], []]
@@ -403,7 +404,7 @@ def constrained(request):
     return fit(max_length=most, limits=limits).fit(tokens, tags)
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=9), min_size=1, max_size=3))
 def test_predictions_keep_to_the_constraints(constrained, sentences):
     sequences = [[{"w": word} for word in sentence] for sentence in sentences]

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -33,6 +33,7 @@ from crfkit.solvers import LBFGS
 from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_transitions
 from tests.estimators.test_callbacks import Inspector
 from tests.ids import stable
+from tests.sampling import examples
 
 EXACT = LBFGS(tol=0.0, gtol=1e-9)
 RUNS = [["O", "P", "P", "O", "O", "L", "L", "L"], ["P", "P", "O", "L"], ["O"] * 3,
@@ -635,7 +636,7 @@ def test_ctrl_c_keeps_the_weights_reached(monkeypatch):
     assert 0 < fitted.n_iter_ < 4 and len(fitted.predict(X)) == len(X)
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from("ABO")), min_size=1, max_size=4),
     st.sampled_from(["single", "long"]),

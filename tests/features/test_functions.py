@@ -1,11 +1,12 @@
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crfkit.features import functions
 from crfkit.features.functions import FUNCTIONS, as_items, evaluate, wapiti_regex
+from tests.sampling import examples
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ UNIT = st.sampled_from([".", "a", "B", "(", "+", "^", "$", "\\d", "\\D", "\\a", 
 REGEX = st.lists(st.tuples(UNIT, st.sampled_from(["", "", "*", "?"])), max_size=5)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(60)
 @given(st.booleans(), REGEX, st.booleans(), st.text("aB(1é*$^ \n\\", max_size=6))
 def test_wapiti_expressions_match_as_a_walk_over_characters(start, units, end, string):
     regex = "^" * start + "".join(map("".join, units)) + "$" * end

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -27,8 +27,9 @@ from crfkit.features.segments import vectorizer as segments_module
 from crfkit.features.segments.words import Trie, Words
 from crfkit.persistence import dumps, loads
 from tests.oracles import edit_similarity as edit
+from tests.sampling import examples
 
-SMALL = settings(max_examples=24, deadline=None)
+SMALL = examples(12)
 # Words that hold blanks and separators, nothing, other scripts, and letters that change length.
 WORDS = ["", "a", "b", "ab", "A", "a b", " ", "B a", "ß", "語", "É", "|", "=", "a\u00a0b", "Σ", "İ"]
 TOKENS = st.tuples(st.sampled_from(WORDS), st.sampled_from("xY"))
@@ -234,7 +235,7 @@ def test_each_template_alone(template):
 
 
 @NONE_FOUND
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(st.lists(st.sampled_from(sorted(TEMPLATES)), min_size=1, max_size=4, unique=True), CORPUS)
 def test_parts_of_the_data_that_are_looked_at_together_do_not_matter(templates, X):
     features = SegmentFeatures(
@@ -282,7 +283,7 @@ def test_only_blanks_part_the_words_of_entries(blank):
     assert words.fit_transform([[token]]).n_features == 1
 
 
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(CORPUS, CORPUS, st.integers(0, 3), st.integers(1, 4))
 def test_a_trie_of_frequent_texts_finds_what_one_of_the_same_texts_finds(X, Z, least, longest):
     def words(rows):

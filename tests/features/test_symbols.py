@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.features import SuffixClasses, SymbolVectorizer
 from crfkit.persistence import dumps, loads
+from tests.sampling import examples
 
 FORMS = {
     "symbols": [["b", "a"], [], ["b"]],
@@ -147,7 +148,7 @@ TOKENS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@examples(10)
 @given(TOKENS.filter(any), TOKENS)
 def test_extending_keeps_what_was_known(X, more):
     vectorizer = SymbolVectorizer()

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -16,8 +16,9 @@ from sklearn.exceptions import NotFittedError
 from crfkit import SequenceVectorizer
 from crfkit.features import TemplateFeatures, transition, window
 from crfkit.persistence import dumps, loads
+from tests.sampling import examples
 
-SMALL = settings(max_examples=48, deadline=None)
+SMALL = examples(24)
 # Words that hold separators, marks, beginnings of each other, nothing, and other scripts.
 WORDS = st.sampled_from(
     ["", "a", "b", "ab", "a/", "/", "/a", "a/b", "|", "a|", "=", "_B-1", "_B+1", "ß", "語/", "a "]

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from crfkit import PackedSequences, SequenceVectorizer
 from crfkit.features.attributes import expand
 from crfkit.persistence import dumps, loads
+from tests.sampling import examples
 
 # python-crfsuite cuts names at a NUL character, as C strings end there; crfkit does not.
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -27,7 +28,7 @@ tokens = st.dictionaries(names, values, max_size=4) | st.lists(names, max_size=4
 
 
 @given(tokens)
-@settings(max_examples=200)
+@examples(100)
 def test_attributes_are_those_of_python_crfsuite(token):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     theirs = pycrfsuite.ItemSequence([token]).items()[0]
@@ -36,7 +37,7 @@ def test_attributes_are_those_of_python_crfsuite(token):
 
 
 @given(st.lists(st.lists(tokens, max_size=3), max_size=3))
-@settings(max_examples=120)
+@examples(60)
 def test_packed_values_are_the_sums_of_the_attributes(X):
     vectorizer = SequenceVectorizer()
     packed = vectorizer.fit_transform(X)

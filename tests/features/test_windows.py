@@ -4,12 +4,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from crfkit import SequenceVectorizer
 from crfkit.features import WindowFeatures
+from tests.sampling import examples
 
 
 def word2features(sent, i):
@@ -56,7 +57,7 @@ def assert_same(packed, vectorizer, expected):
 TOKENS = st.tuples(st.text("aA1é", max_size=4), st.sampled_from(["NC", "Fpa", "", "V"]))
 
 
-@settings(max_examples=24, deadline=None)
+@examples(12)
 @given(
     st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4),
     st.lists(st.lists(TOKENS, max_size=4), max_size=4),

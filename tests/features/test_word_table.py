@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.data import UNLABELED
@@ -12,6 +12,7 @@ from crfkit.data.labels import LabelStream
 from crfkit.features import SuffixClasses, SymbolVectorizer, suffixes, symbol_reader
 from crfkit.features.letters import Letters
 from crfkit.features.word_table import Lines, StringNumbers, WordTable
+from tests.sampling import examples
 
 ODD = ["", "\0", "a\0", "\ud800", "\udfff\ud800", "\U00010000", "é", "e\u0301", "\r", "ﬀ", "\x85"]
 words = st.sampled_from(ODD) | st.text(max_size=5) | st.text("ab\n\ud800", max_size=4)
@@ -26,7 +27,7 @@ class Name(str):
     __slots__ = ()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(st.lists(st.lists(words, max_size=6), max_size=5), st.lists(words))
 def test_words_are_numbered_in_order_and_found_again(parts, others):
     flat = [word for part in parts for word in part]
@@ -59,7 +60,7 @@ def test_what_is_no_line_of_a_text_is_no_word():
         assert WordTable.of(["a", other]) is None
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(sentences.filter(any), sentences, st.integers(0, 3), st.sampled_from((0, 2)))
 def test_many_words_are_read_as_each_of_them(X, more, max_length, min_freq):
     patch = pytest.MonkeyPatch()
@@ -79,7 +80,7 @@ def test_many_words_are_read_as_each_of_them(X, more, max_length, min_freq):
             assert vectorizer.extend(more)[1].names_.symbols == larger.names_.symbols
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(st.lists(letters, unique=True), st.integers(0, 3))
 def test_classes_are_those_of_two_words(some, max_length):
     found = Counter()
@@ -98,7 +99,7 @@ def test_classes_are_those_of_two_words(some, max_length):
     assert tree.leaf.tolist() == [number[one._class_of(word, number)] for word in some]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(st.lists(words | st.text("ab", max_size=90), unique=True))
 def test_the_order_of_letters_is_that_of_words(some):
     assert [some[n] for n in Letters.of(some).order().tolist()] == sorted(some)
@@ -113,7 +114,7 @@ def test_lower_case_and_lengths_are_those_of_each_word():
         assert [text[b:e] for b, e in pairs] == [word.lower() for word in one]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20)
 @given(
     st.lists(st.lists(words, max_size=4), max_size=5), st.sampled_from((None, 1, "-", UNLABELED))
 )

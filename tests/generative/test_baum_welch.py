@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,6 +20,7 @@ from crfkit.generative.emissions.gaussian import COVARIANCES
 from crfkit.generative.model import HiddenMarkovModel
 from crfkit.generative.smoothing import Additive, WittenBell
 from crfkit.structures.base import NoPathError
+from tests.sampling import examples
 
 NEVER = -1.0  # a tolerance that ends no fit
 
@@ -208,7 +209,7 @@ FAMILIES = {
     order=st.sampled_from([0, 1, 2]), stop=st.booleans(), known=st.sampled_from(KNOWN),
     seed=st.integers(0, 99), n_labels=st.integers(1, 4),
 )  # fmt: skip
-@settings(max_examples=50)
+@examples(25)
 def test_the_objective_never_falls(family, alpha, order, stop, known, seed, n_labels):
     emission, make = FAMILIES[family]
     data = make([9, 1, 2, 12, 6], seed=seed)

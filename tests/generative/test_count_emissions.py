@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
@@ -11,6 +11,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
 from crfkit import HMMClassifier, PackedSequences
 from crfkit.generative import Additive
 from crfkit.generative.emissions import Bernoulli, Categorical, Multinomial
+from tests.sampling import examples
 
 K, D = 3, 4
 MODELS = {"multinomial": (Multinomial, MultinomialNB), "bernoulli": (Bernoulli, BernoulliNB)}
@@ -38,7 +39,7 @@ def scores(emission, tables, data):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=15, deadline=None)
+@examples(10)
 @given(
     arrays(float, (7, D), elements=st.integers(0, 3).map(float)),
     st.sampled_from([1.0, 0.3]),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.data import PackedSequences
@@ -14,6 +14,7 @@ from crfkit.generative.emissions.gaussian import (
     GaussianTables,
     full_covariances,
 )
+from tests.sampling import examples
 
 EVERY = pytest.mark.parametrize("covariance", COVARIANCES)
 
@@ -67,7 +68,7 @@ def test_estimates_of_maximum_likelihood(covariance):
 
 @EVERY
 @given(prior=st.floats(0.01, 30.0), seed=st.integers(0, 50))
-@settings(max_examples=10)
+@examples(10)
 def test_no_other_covariance_is_more_probable(covariance, prior, seed):
     data, codes, weight = drawn(2, 2, seed, n_tokens=12)
     normal, tables = fitted(covariance, prior, data, codes, weight, 2)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import PackedSequences
 from crfkit.generative.emissions import Categorical, SymbolTables
 from crfkit.generative.emissions import symbols as module
+from tests.sampling import examples
 
 PAIR = st.tuples(st.sampled_from("abc"), st.integers(0, 2))
 N_LABELS = 3
@@ -31,7 +32,7 @@ def score(emission, tables, data, tokens=slice(None)):
     return out
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12)
 @given(
     st.lists(st.tuples(PAIR, st.integers(0, 2)), min_size=1, max_size=8),
     st.sampled_from([0.0, 0.5]),

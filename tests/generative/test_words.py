@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import HMMClassifier, PackedSequences
 from crfkit.generative.emissions import Words
 from crfkit.persistence import dumps, loads
+from tests.sampling import examples
 
 WORDS = ["ding", "sing", "ring", "dog", "dog"]
 CODES = np.array([1, 1, 0, 0, 0], np.int32)  # N is 0, V is 1
@@ -64,7 +65,7 @@ TOKENS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12)
 @given(TOKENS, st.sampled_from([0.0, 0.4]), st.sampled_from([None, 0.0, 0.5]), st.integers(0, 4))
 def test_all_words_are_possible_and_probabilities_add_up(rows, backoff, theta, max_length):
     words, others, codes, weight = zip(*rows, strict=True)

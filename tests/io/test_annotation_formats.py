@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import UNLABELED
@@ -26,6 +26,7 @@ from crfkit.io import (
 )
 from crfkit.metrics import Segment
 from crfkit.text import AnnotatedText, as_tokenizer
+from tests.sampling import examples
 
 SIGNS = 'ab1 .\t\n\r\u2028é\u0301\U0001f469\u200d中\u05d0\ufeff"\\'
 
@@ -55,7 +56,7 @@ def said(items):
     return [(x.text, x.spans, x.id, x.span_probabilities) for x in items]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(st.lists(texts(), max_size=3), st.sampled_from(["characters", "utf16"]))
 def test_texts_come_back_from_every_format(items, offsets):
     for number, item in enumerate(items):

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crfkit.io import ColumnFormatError, read_columns, write_columns
+from tests.sampling import examples
 
 SEQUENCES = [[("the", "DT"), ("dog", "NN")], [("yes", "UH")]]
 TEXT = "the DT\ndog NN\n\nyes UH\n\n"
@@ -39,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=15, deadline=None)
+@examples(10)
 @given(sequences=tables(" \t\r\n", 1))
 @example(sequences=[[("a\x85b", "\u2028"), ("\x0b", "\x0c")]])
 def test_blank_separated_files_read_back_the_same(folder, suffix, sequences):
@@ -50,7 +51,7 @@ def test_blank_separated_files_read_back_the_same(folder, suffix, sequences):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=15, deadline=None)
+@examples(10)
 @given(sequences=tables("\t\r\n", 0, min_width=2))
 @example(sequences=[[("", ""), (" ", "a b")]])
 def test_tab_separated_files_read_back_the_same(folder, suffix, sequences):

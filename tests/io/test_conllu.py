@@ -4,7 +4,7 @@ import io
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import CRFClassifier, SequenceVectorizer
@@ -17,6 +17,7 @@ from crfkit.io import (
     read_conllu,
     write_conllu,
 )
+from tests.sampling import examples
 
 TEXT = """\
 # sent_id = a-1
@@ -177,7 +178,7 @@ CELL = st.text(
 NAME = st.text("abcXYZ", min_size=1)
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(
     st.lists(
         st.tuples(CELL, CELL, st.dictionaries(NAME, NAME), st.dictionaries(NAME, st.none() | NAME)),
@@ -198,7 +199,7 @@ def test_what_was_written_reads_back(words):
 CELLS = st.lists(st.sampled_from(["1", "2", "1-2", "0.1", "_", "a=b|c", "0", ""]), min_size=10)
 
 
-@settings(max_examples=80)
+@examples(40)
 @given(st.lists(CELLS.map(lambda cells: "\t".join(cells[:10])) | st.sampled_from(["", "# a = b"])))
 def test_any_lines_are_read_or_refused_by_line(lines):
     try:

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.io._cqdb import hash_keys
@@ -15,6 +15,7 @@ from crfkit.io.crfsuite_model import (
     read_crfsuite_model,
     write_crfsuite_model,
 )
+from tests.sampling import examples
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 AWKWARD = ["b\nx", "", "日本:語", "tab\there", "y" * 10_240, "a:b", " ", "\u2028", "é"]
@@ -71,7 +72,7 @@ def models(draw):
     return CRFsuiteModel(labels, attributes, sp.csr_array(state), steps, mask)
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(models())
 def test_what_is_written_is_read_by_both(model):
     data = to_bytes(model)

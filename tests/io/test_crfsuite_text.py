@@ -4,11 +4,12 @@ import math
 import numpy as np
 import pycrfsuite
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import CRFClassifier
 from crfkit.io import ColumnFormatError, iter_crfsuite_text, read_crfsuite_text, write_crfsuite_text
+from tests.sampling import examples
 
 TEXT = "B\tw=An\tpos=DT\t__BOS__\nI\tw=A.P.\tcaps:0.5\n\n@weight:2.5\nO\tw=said\n"
 
@@ -87,7 +88,7 @@ VALUES = st.floats(allow_nan=False, allow_infinity=False)
 TOKENS = st.tuples(st.dictionaries(NAMES, VALUES, max_size=3), LABELS)
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(st.lists(st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.floats(0, 10)), max_size=3))
 def test_what_was_written_reads_back(sequences):
     X = [[attributes for attributes, _ in tokens] for tokens, _ in sequences]
@@ -101,7 +102,7 @@ def test_what_was_written_reads_back(sequences):
     np.testing.assert_array_equal(data.sample_weight, weight)
 
 
-@settings(max_examples=80)
+@examples(40)
 @given(st.lists(st.text("a1.:\\\t@# "), max_size=4))
 def test_any_text_is_read_or_refused_by_line(lines):
     try:

@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import UNLABELED
@@ -20,6 +20,7 @@ from crfkit.io import (
     write_csv,
     write_hugging_face,
 )
+from tests.sampling import examples
 
 KAGGLE = (
     "Sentence #,Word,POS,Tag\r\nSentence: 1,Ann,NNP,B-per\r\n"
@@ -36,7 +37,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(rows, st.sampled_from(["sequence", None, "json"]), st.sampled_from(",;\t"))
 def test_tables_come_back(sequences, by, sep):
     X = [[{"w": word, "n": word[::-1]} for word, _ in row] for row in sequences]

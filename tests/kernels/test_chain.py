@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
@@ -12,6 +12,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.structures.chain import chain_workspace
 from crfkit.structures.potentials import chain_arrays, transposed
 from tests.oracles import chain_paths, chain_scores, enumerated_sum, log_domain_sum, random_scores
+from tests.sampling import examples
 
 
 def scaled_sum(scores, weight):
@@ -35,7 +36,7 @@ def scaled_sum(scores, weight):
 
 
 @given(chain_scores())
-@settings(max_examples=24)
+@examples(12)
 def test_scaled_sum_equals_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     log_z, out, status = scaled_sum(scores, weight)
@@ -47,7 +48,7 @@ def test_scaled_sum_equals_enumeration(scores):
 
 
 @given(chain_scores(scales=(1.0, 30.0, 1e3, 1e4)))
-@settings(max_examples=24)
+@examples(12)
 def test_log_domain_sum_equals_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_sum(scores, weight)
@@ -90,7 +91,7 @@ def test_a_label_behind_forbidden_steps_is_not_taken_for_an_underflow():
 
 
 @given(chain_scores(scales=(1.0, 1e4)))
-@settings(max_examples=24)
+@examples(12)
 def test_max_finds_the_best_path_with_the_lowest_labels_from_behind(scores):
     labels, value, status = run_max(scores)
     assert (status == kernels.OK).all()
@@ -125,7 +126,7 @@ def test_max_tells_where_no_path_is_left():
 
 
 @given(chain_scores())
-@settings(max_examples=15)
+@examples(10)
 def test_score_and_path_are_adjoint(scores):
     rng = np.random.default_rng(0)
     labels = rng.integers(scores.unary.shape[1], size=len(scores.unary)).astype(np.int32)

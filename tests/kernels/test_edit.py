@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.features.segments.similarity import Letters
 from tests.oracles import edit_similarity
+from tests.sampling import examples
 
 STRINGS = st.text("abc", max_size=7)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(
     st.lists(STRINGS, max_size=6),
     st.lists(STRINGS.filter(bool), min_size=1, max_size=12, unique=True),
@@ -26,7 +27,7 @@ def test_the_nearest_entry_is_that_of_a_search_through_all(texts, entries, least
     assert np.all((near > 0) | (found == 0.0))
 
 
-@settings(max_examples=16, deadline=None)
+@examples(10)
 @given(st.data(), st.sampled_from([0.0, 0.5, 0.9]))
 def test_strings_of_more_bits_than_a_word_has(data, least):
     base = data.draw(st.text("ab", min_size=55, max_size=200))

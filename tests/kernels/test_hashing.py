@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.compiler.jit import frozen
 from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.templates.tables import PairTable
 from crfkit.kernels.text import hashing
+from tests.sampling import examples
 
 codes = st.integers(-1, 2**31 - 1) | st.integers(-1, 3)
 
@@ -15,7 +16,7 @@ def array(values, dtype=np.int32):
     return frozen(np.array(values, dtype))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(0, 4), max_size=5), st.integers(-5, 5))
 def test_shift_and_spread_read_marks_outside_of_a_sequence(lengths, offset):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -38,7 +39,7 @@ def test_shift_and_spread_read_marks_outside_of_a_sequence(lengths, offset):
     ]  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@examples(10)
 @given(st.lists(st.tuples(codes, codes), max_size=60), st.lists(st.tuples(codes, codes)))
 def test_pairs_are_numbered_in_order_and_found_again(pairs, others):
     table = PairTable()

@@ -3,12 +3,13 @@
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from crfkit.features.segments import similarity as similarity
 from crfkit.features.segments.similarity import WordOverlap
+from tests.sampling import examples
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "x"]), max_size=8).map(" ".join)
 LEAST = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 1.0])
@@ -32,7 +33,7 @@ def cosines(texts, entries):
     return rows[:, : columns.shape[1]] @ columns.T / np.where(norms > 0, norms, 1.0)[:, None]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(
     st.lists(TEXTS, min_size=1, max_size=8),
     st.lists(TEXTS.filter(bool), min_size=1, max_size=12, unique=True),

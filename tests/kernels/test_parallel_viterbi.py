@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
 from crfkit.kernels.chain import parallel_viterbi as kernels
 from tests.oracles import chain_paths, random_scores
+from tests.sampling import examples
 
 
 def shared_by_best_paths(scores, ends=False):
@@ -69,13 +70,13 @@ some = {"seed": st.integers(0, 2**32 - 1), "n_labels": st.integers(1, 4),
 
 @given(st.builds(exact, length=st.integers(3, 5), shared_tables=st.booleans(), **some),
        st.booleans())  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@examples(30)
 def test_a_run_knows_what_its_best_paths_share(scores, ends):
     assert shared_in_run(scores, ends) == shared_by_best_paths(scores, ends)
 
 
 @given(st.builds(exact, length=st.just(3 * WIDTH), **some), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=24, deadline=None)
+@examples(12)
 def test_each_of_several_runs_knows_what_its_best_paths_share(scores, apart, length):
     expected = [
         shared_by_best_paths(scores._replace(

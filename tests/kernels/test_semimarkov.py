@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._types import Counts
@@ -19,6 +19,7 @@ from tests.oracles import (
     random_segment_scores,
     segment_scores,
 )
+from tests.sampling import examples
 from tests.structures.test_semimarkov import SEGMENTS, assert_pulled_back, lost_and_found
 
 
@@ -42,7 +43,7 @@ def scaled_sum(scores, weight):
 
 
 @given(segment_scores((0.1, 1.0, 10.0)))
-@settings(max_examples=16)
+@examples(10)
 def test_scaled_sums_equal_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     log_z, out, status = scaled_sum(scores, weight)
@@ -54,7 +55,7 @@ def test_scaled_sums_equal_enumeration(scores):
 
 
 @given(segment_scores((1.0, 50.0, 1e4)))
-@settings(max_examples=16)
+@examples(10)
 def test_sums_of_logarithms_equal_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_segments(scores, weight)
@@ -74,7 +75,7 @@ def test_sums_of_logarithms_equal_enumeration(scores):
 
 
 @given(segment_scores((1.0, 50.0, 1e3)), st.integers(0, 2**16))
-@settings(max_examples=20)
+@examples(10)
 def test_slopes_of_codes_are_pulled_back(scores, seed):
     assert_pulled_back(SEGMENTS.posterior(scores), scores, seed)
 
@@ -104,7 +105,7 @@ def test_the_status_tells_what_cannot_be_summed_so(cause):
 
 
 @given(segment_scores((1.0, 50.0)))
-@settings(max_examples=16)
+@examples(10)
 def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
     arrays, tables = segment_arrays(scores), filled_up(scores)
     longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1

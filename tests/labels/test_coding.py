@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.labels.fields import check_apart, lists, read_listed
 from crfkit.labels.segmentation import SegmentCoding, read_segments, segmentation_of
 from crfkit.metrics import Segment, repair_tags, spans_from_tags, tags_from_spans
+from tests.sampling import examples
 
-CHEAP = settings(max_examples=25)
+CHEAP = examples(12)
 SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO", "IO"]
 
 

@@ -2,7 +2,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._types import ProbableSegment
@@ -20,6 +20,7 @@ from crfkit.metrics import (
     tags_from_spans,
     validate_tags,
 )
+from tests.sampling import examples
 
 SCHEMES = ("IO", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO")
 # IO writes neighboring spans of one type as one.
@@ -310,7 +311,7 @@ def test_a_string_is_not_a_sequence_of_tags(function):
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "conll"])
-@settings(max_examples=15)
+@examples(10)
 @given(st.lists(span_lists(), max_size=4))
 def test_spans_of_all_sequences_are_those_of_each(scheme, lists):
     written = "IOBES" if scheme == "conll" else scheme

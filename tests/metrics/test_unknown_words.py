@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import UNLABELED
 from crfkit.metrics import TokenErrors, flat_accuracy_score, token_errors
+from tests.sampling import examples
 
 TRUE, PRED = [["D", "N"], ["N", "V", "D"], []], [["D", "V"], ["N", "N", "N"], []]
 WORDS = [["the", "dog"], ["Dogs", "eat", "the"], []]
@@ -25,7 +26,7 @@ def test_errors_of_known_and_unknown_words(known):
 TOKENS = st.lists(st.lists(st.tuples(*[st.sampled_from("ab")] * 3, st.integers(0, 3))), max_size=4)
 
 
-@settings(max_examples=30)
+@examples(15)
 @given(TOKENS, st.sets(st.sampled_from("ab")))
 def test_what_is_known_and_what_is_not_add_up(tokens, known):
     true, pred, words, weight = ([[t[i] for t in row] for row in tokens] for i in range(4))

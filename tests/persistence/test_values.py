@@ -3,13 +3,14 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from crfkit import LabelSequences, PackedSequences
 from crfkit.persistence import dumps, loads, register
 from crfkit.solvers import LBFGS
+from tests.sampling import examples
 
 TEXT = st.text(st.characters(codec=None), max_size=8)  # surrogates included
 DTYPES = st.one_of(
@@ -65,7 +66,7 @@ def same(ours, theirs):
     return ours == theirs and repr(ours) == repr(theirs)
 
 
-@settings(max_examples=120)
+@examples(60)
 @given(VALUES)
 def test_values_come_back_as_they_were(value):
     assert same(value, loads(dumps(value)))

@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
@@ -12,6 +12,7 @@ from crfkit.data import PackedSequences
 from crfkit.potentials import rows as module
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.rows import PreparedRows, find_folding
+from tests.sampling import examples
 
 
 def implying(seed, n_tokens, n_rows):
@@ -59,7 +60,7 @@ sets = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(sets)
 def test_the_rows_that_are_left_of_a_folded_table_have_the_same_sums(x):
     found = search(x)

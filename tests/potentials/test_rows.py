@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
@@ -13,6 +13,7 @@ from crfkit.kernels.design.gather import spread_rows
 from crfkit.potentials import rows as module
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, NewRows, Part
 from crfkit.potentials.rows import ActiveRows, PreparedRows
+from tests.sampling import examples
 
 
 def problem(seed, n_columns, ones, complete=False, n_dense=0, n_tokens=23):
@@ -51,7 +52,7 @@ problems = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=24, deadline=None)
+@examples(12)
 @given(problems)
 def test_all_ways_to_score_are_one_matrix_product(case):
     weights, parts, x, mask, table = case
@@ -69,7 +70,7 @@ def test_all_ways_to_score_are_one_matrix_product(case):
             np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
 
 
-@settings(max_examples=24, deadline=None)
+@examples(12)
 @given(problems, st.integers(1, 3))
 def test_the_pullback_is_the_transposed_product_and_the_same_for_any_number_of_threads(case, n):
     weights, parts, x, mask, _ = case

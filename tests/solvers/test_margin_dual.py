@@ -227,10 +227,9 @@ FEW = [MarginEG(max_iter=20), SMO(max_iter=20), SMO(max_iter=20, pair="drawn")]
 
 
 @pytest.mark.parametrize("solver", FEW, ids=str)
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_results_do_not_depend_on_the_number_of_threads(solver, n_jobs):
+def test_results_do_not_depend_on_the_number_of_threads(solver):
     results = []
-    for jobs in (1, n_jobs):
+    for jobs in (1, 3):
         with ThreadMap(jobs) as threads:
             results.append(solve(solver, make_problem(threads)))
     np.testing.assert_array_equal(results[0].parameters, results[1].parameters)
@@ -240,11 +239,11 @@ def test_results_do_not_depend_on_the_number_of_threads(solver, n_jobs):
 @pytest.mark.parametrize("solver", FEW, ids=str)
 def test_a_weight_of_two_is_as_good_as_having_a_sequence_twice(solver):
     solver = type(solver)(max_iter=3000, tol=1e-3)
-    data, codes = make_data(np.random.default_rng(0), lengths=(3, 1, 4, 2))
+    data, codes = make_data(np.random.default_rng(0), lengths=(2, 1, 3, 1))
     twice = data[[0, 1, 1, 2, 3]]
     bounds = data.offsets
     again = np.concatenate([codes[: bounds[2]], codes[bounds[1] : bounds[2]], codes[bounds[2] :]])
-    weight = np.repeat([1.0, 2.0, 1.0, 1.0], (3, 1, 4, 2))
+    weight = np.repeat([1.0, 2.0, 1.0, 1.0], (2, 1, 3, 1))
     with ThreadMap(1) as threads:
         one = solve(solver, margin_objective(data, codes, threads, weight=weight))
         other = solve(solver, margin_objective(twice, again, threads))
@@ -307,7 +306,7 @@ def test_any_cost_that_is_a_sum_over_tokens(cost):
     bounds = []
     for solver in (MarginEG(max_iter=3000, tol=3e-3), SMO(max_iter=3000, tol=3e-3)):
         with ThreadMap(1) as threads:
-            result = solve(solver, make_problem(threads, cost=cost))
+            result = solve(solver, make_problem(threads, cost=cost, lengths=(3, 0, 1, 4)))
         assert result.converged
         bounds.append((result.value - result.gap, result.value))
     assert max(lower for lower, _ in bounds) <= min(upper for _, upper in bounds)

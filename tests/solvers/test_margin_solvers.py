@@ -43,8 +43,9 @@ def solve(solver, objective, **options):
     return solver.solve(objective, np.zeros(objective.n_parameters), **options)
 
 
-@pytest.mark.parametrize(("loss", "c2"), [("hamming", 1.0), *((name, 0.5) for name in LOSSES)])
-def test_all_reach_the_optimum_of_the_program_over_all_labelings(loss, c2):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_reach_the_optimum_of_the_program_over_all_labelings(loss):
+    c2 = 1.0 if loss == "hamming" else 0.5
     weight = [1.0, 1.0, 0.5, 2.0, 1.5]
     with margin_problem(loss=LOSSES[loss], c2=c2, weight=weight) as objective:
         best, w = enumerated_optimum(objective)
@@ -61,15 +62,14 @@ def test_all_reach_the_optimum_of_the_program_over_all_labelings(loss, c2):
 @ALL
 def test_the_gap_bounds_the_distance_from_the_optimum_at_every_record(name):
     solver, _ = SOLVERS[name]
-    for boundaries in (False, True):
-        with margin_problem(3, c2=0.3, boundaries=boundaries, blocks="sparse dense") as objective:
-            best = solve(CuttingPlane(tol=1e-9), objective)
-            history = solve(solver, objective).history
-        lowest = best.value - best.gap
-        for record in history:
-            assert record.gap >= 0.0
-            assert record.value - record.gap <= best.value
-            assert record.value >= lowest
+    with margin_problem(3, c2=0.3, boundaries=True, blocks="sparse dense") as objective:
+        best = solve(CuttingPlane(tol=1e-9), objective)
+        history = solve(solver, objective).history
+    lowest = best.value - best.gap
+    for record in history:
+        assert record.gap >= 0.0
+        assert record.value - record.gap <= best.value
+        assert record.value >= lowest
 
 
 @ALL
@@ -134,7 +134,7 @@ def test_results_are_bit_equal_for_any_number_of_threads(name):
     solver, _ = SOLVERS[name]
     found = []
     lengths = tuple(np.random.default_rng(1).integers(0, 6, size=30).tolist())
-    for n_jobs in (1, 2, 4):
+    for n_jobs in (1, 3):
         with margin_problem(n_jobs=n_jobs, lengths=lengths, c2=0.3, n_features=6) as objective:
             short = type(solver)(**solver.get_params() | {"max_iter": 4, "tol": 0.0})
             found.append(solve(short, objective))
@@ -225,8 +225,7 @@ def svm_data(rng, intercept):
     return (np.column_stack([x, np.ones(40)]) if intercept else x), y
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("C", [0.05, 0.5])
+@pytest.mark.parametrize(("C", "intercept"), [(0.5, False), (0.05, True)])
 def test_sequences_of_length_one_are_the_multiclass_svm(rng, intercept, C):
     """Crammer and Singer's; scikit-learn penalizes the intercept too."""
     x, y = svm_data(rng, intercept)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
@@ -25,6 +25,7 @@ from crfkit.solvers.online.learner import (
 )
 from crfkit.structures import Chain
 from tests.objective.test_batch import make_data, make_objective
+from tests.sampling import examples
 from tests.solvers.test_average_moves import make_form
 from tests.solvers.test_dual_moves import LENGTHS, wide_objective
 
@@ -167,7 +168,7 @@ def test_steps_are_those_of_the_rules_by_hand(rng, rule, start):
 
 @pytest.mark.parametrize("form", ["sparse", "values"])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_the_lazy_mean_is_the_mean_exactly(form, seed):
     """In whole numbers, of which sums are exact; the count is a power of 2."""
     rng = np.random.default_rng(seed)

@@ -2,12 +2,13 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from crfkit._parallel import ThreadMap
 from crfkit.structures import Chain, ChainPotentials, NoPathError
 from crfkit.structures.chain import MAX_LABELS, MOST_LABELS
 from tests.oracles import chain_scores, enumerated_sum, log_domain_sums, random_scores
+from tests.sampling import examples
 
 CHAIN = Chain()
 
@@ -19,7 +20,7 @@ def sum_of(scores, weight=None):
 
 
 @given(chain_scores(scales=(1.0, 100.0, 1e3, 1e4)))
-@settings(max_examples=80)
+@examples(40)
 def test_sum_equals_enumeration_for_scores_of_any_size(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     log_z, out = sum_of(scores, weight)
@@ -30,7 +31,7 @@ def test_sum_equals_enumeration_for_scores_of_any_size(scores):
 
 
 @given(chain_scores(scales=(1.0, 1e4)))
-@settings(max_examples=20)
+@examples(10)
 def test_marginals_and_expected_steps_agree(scores):
     _, out = sum_of(scores)
     lengths = np.diff(scores.offsets)
@@ -44,7 +45,7 @@ def test_marginals_and_expected_steps_agree(scores):
 
 
 @given(chain_scores(scales=(1.0, 1e4)))
-@settings(max_examples=20)
+@examples(10)
 def test_the_best_path_is_never_above_log_z_and_its_score_is_its_value(scores):
     labels, value = CHAIN.argmax(scores)
     log_z, _ = sum_of(scores)

@@ -6,7 +6,8 @@ import pytest
 from crfkit.structures import Chain, NoPathError, chain
 from crfkit.structures.copies import copied_chain, make_copies
 from tests.contracts.structures import problem
-from tests.oracles import PROBLEMS, random_scores
+from tests.oracles import random_scores
+from tests.sampling import PROBLEMS
 
 
 def in_turns(n_labels, last=None):

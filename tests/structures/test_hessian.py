@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures import Chain, ChainPotentials, NoPathError, chain
 from tests.oracles import add_path, chain_paths, chain_scores, random_scores
+from tests.sampling import examples
 
 
 def direction(scores, seed=0):
@@ -37,7 +38,7 @@ def enumerated_product(scores, tangent, weight):
     return out
 
 
-@settings(max_examples=24, deadline=None)
+@examples(12)
 @given(chain_scores(scales=(0.1, 1.0, 30.0, 1000.0)), st.integers(0, 100))
 def test_products_are_covariances(scores, seed):
     tangent = direction(scores, seed)

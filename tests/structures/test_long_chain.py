@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap, with_threads
@@ -11,6 +11,7 @@ from crfkit.kernels.chain import blocks as chain_blocks
 from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, chain, long_chain
 from crfkit.structures.potentials import chain_arrays
 from tests.oracles import random_scores
+from tests.sampling import examples
 
 BLOCK = 37
 
@@ -44,7 +45,7 @@ def assert_same(scores, weight=1.0, atol=1e-10):
     st.sampled_from([0.1, 1.0, 30.0, 1e3, 1e4]), st.booleans(), st.sampled_from([0.0, 0.3]),
     st.sampled_from([1.0, -0.5, 0.0]),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@examples(20)
 def test_blocks_give_the_sums_of_the_whole(seed, length, size, scale, tables, forbidden, weight):
     scores = random_scores(
         seed, [length], size, shared_tables=tables, scale=scale, forbidden=forbidden

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.structures import Chain, ChainPotentials, NoPathError, chain, long_chain
 from tests.oracles import chain_paths, random_scores
+from tests.sampling import examples
 
 BLOCK = 16  # whose eighths are two tokens
 
@@ -90,7 +91,7 @@ shares = st.sampled_from([0.0, 0.75, 2.0])  # of runs that must know more than t
 
 
 @given(random_chains, blocks, st.integers(1, 4), st.integers(1, 3), shares)
-@settings(max_examples=120, deadline=None)
+@examples(60)
 def test_exact_sums_give_the_very_path_of_the_whole(scores, block, reach, probes, most):
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, block, reach, probes, most)
@@ -98,7 +99,7 @@ def test_exact_sums_give_the_very_path_of_the_whole(scores, block, reach, probes
 
 
 @given(random_chains, st.sampled_from([0.0, -1.0, -4.0, -50.0, -np.inf]), blocks, shares)
-@settings(max_examples=120, deadline=None)
+@examples(60)
 def test_labels_that_rarely_change_give_the_very_path_of_the_whole(scores, penalty, block, most):
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, block, reach=1, most=most)
@@ -109,7 +110,7 @@ def test_labels_that_rarely_change_give_the_very_path_of_the_whole(scores, penal
     st.integers(0, 2**32 - 1), st.integers(2, 10), st.integers(1, 3), st.sampled_from([1, 2, 8]),
     st.sampled_from([0.4, 1.0, 1e4]), st.booleans(), st.sampled_from([0.0, 0.4]), shares,
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@examples(30)
 def test_the_path_is_the_lowest_of_the_best_ones(
     seed, length, size, block, scale, tables, forbidden, most
 ):
@@ -126,7 +127,7 @@ def test_the_path_is_the_lowest_of_the_best_ones(
 
 
 @given(random_chains, st.sampled_from([1.0, 1e4]))
-@settings(max_examples=40, deadline=None)
+@examples(20)
 def test_rounded_sums_give_a_path_of_the_largest_score(scores, scale):
     scores = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
     labels, value = best_of(scores)
@@ -238,7 +239,7 @@ def test_a_step_may_be_the_one_that_is_forbidden(position, monkeypatch):
 
 
 @given(random_chains, st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+@examples(10)
 def test_the_score_of_a_path_is_that_of_its_blocks(scores, seed):
     size = scores.unary.shape[1]
     labels = np.random.default_rng(seed).integers(size, size=len(scores.unary)).astype(np.int32)

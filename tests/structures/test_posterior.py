@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
@@ -11,6 +11,7 @@ from crfkit._types import Counts
 from crfkit.structures import Chain, NoPathError, Tree, TreePotentials, chain, chain_posterior
 from crfkit.structures.tree_posterior import LogTreePosterior, TreePosterior
 from tests.oracles import add_path, chain_paths, chain_scores, random_scores
+from tests.sampling import examples
 
 SIDE_BY_SIDE = Chain(ThreadMap(1))  # which short sequences are with threads
 
@@ -59,7 +60,7 @@ def possible(scores, labels):
 
 
 @given(chain_scores(scales=(1.0, 30.0, 1e3)), st.integers(0, 2**32 - 1))
-@settings(max_examples=24, deadline=None)
+@examples(12)
 def test_gradients_of_marginals_are_those_of_enumeration(scores, seed):
     labels = np.random.default_rng(seed).integers(scores.n_labels, size=len(scores.unary))
     labels = possible(scores, labels)

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
@@ -29,6 +29,7 @@ from tests.oracles import (
     segment_parts,
     segment_scores,
 )
+from tests.sampling import examples
 
 SEGMENTS = SemiMarkov()
 
@@ -75,14 +76,14 @@ def whole_scores(unary, pair, longest, *, lengths=None, spans=None, offsets=None
 SCALES = (0.1, 1.0, 50.0, 1e3, 1e4)
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(segment_scores(SCALES))
 def test_sums_are_those_of_enumeration(scores):
     weight = np.array([1.0, -0.5, 2.0])[: len(scores.offsets) - 1]
     assert_sums_agree(scores, weight)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     segment_scores((1.0, 20.0)), st.sampled_from([1.0, 50.0, 200.0, 600.0]), st.integers(0, 2**16),
     st.booleans(),
@@ -95,7 +96,7 @@ def test_scores_of_tokens_may_be_spread_however_the_others_are(scores, spread, s
     assert_sums_agree(scores._replace(unary=unary), np.ones(len(scores.offsets) - 1))
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(segment_scores(SCALES))
 def test_the_best_segmentation_is_that_of_enumeration(scores):
     codes, value = SEGMENTS.argmax(scores)
@@ -106,7 +107,7 @@ def test_the_best_segmentation_is_that_of_enumeration(scores):
         np.testing.assert_allclose(found[tuple(codes[b:e])], best, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(segment_scores())
 def test_scores_of_segmentations_are_those_of_their_parts(scores):
     size, n_tokens = scores.pair.shape[1], len(scores.unary)
@@ -118,7 +119,7 @@ def test_scores_of_segmentations_are_those_of_their_parts(scores):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=15)
+@examples(10)
 @given(segment_scores(), st.integers(0, 2**16))
 def test_add_path_adds_the_parts_of_the_score(scores, seed):
     rng = np.random.default_rng(seed)
@@ -141,7 +142,7 @@ def test_a_segment_that_is_too_long_has_no_score_and_no_part():
     np.testing.assert_array_equal(lengths, [[0.0, 1.0], [0.0, 0.0]])
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(segment_scores(SCALES))
 def test_the_expected_counts_fit_together(scores):
     _, out = summed(scores)
@@ -161,7 +162,7 @@ def test_the_expected_counts_fit_together(scores):
     np.testing.assert_allclose(steps, later, atol=1e-9)
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(segment_scores(SCALES))
 def test_the_best_segmentation_is_never_above_log_z_and_its_score_is_its_value(scores):
     codes, value = SEGMENTS.argmax(scores)
@@ -185,7 +186,7 @@ def as_segments(scores):
     )  # fmt: skip
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(chain_scores((0.1, 1.0, 30.0, 1e4)))
 def test_segments_of_one_token_are_a_chain(scores):
     size, segments = scores.unary.shape[1], as_segments(scores)
@@ -318,7 +319,7 @@ def assert_pulled_back(posterior, scores, seed):
 
 
 @pytest.mark.parametrize("by_logarithms", [False, True])
-@settings(max_examples=16)
+@examples(10)
 @given(segment_scores(SCALES), st.integers(0, 2**16))
 def test_slopes_are_pulled_back_however_small_the_probabilities_are(by_logarithms, scores, seed):
     """Of functions that are steep where a probability underflows too."""
@@ -330,7 +331,7 @@ def test_slopes_are_pulled_back_however_small_the_probabilities_are(by_logarithm
 
 
 @pytest.mark.parametrize("by_logarithms", [False, True])
-@settings(max_examples=25)
+@examples(12)
 @given(segment_scores((0.1, 1.0, 50.0, 1e3)), st.integers(0, 2**16))
 def test_products_with_the_hessian_are_covariances(by_logarithms, scores, seed):
     rng = np.random.default_rng(seed)
@@ -493,7 +494,7 @@ def slow_sequences(monkeypatch, scores):
     return slow, log_z, out
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(segment_scores((1.0, 50.0)), st.integers(0, 2**16), st.sampled_from([0.5, 5.0, 90.0, 400.0]))
 def test_lengths_may_score_along_any_line(scores, seed, steep):
     rng = np.random.default_rng(seed)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain
 from tests.oracles import enumerated_sum, filled_up, sparse_chain_scores
+from tests.sampling import examples
 
 
 def sum_of(structure, scores, weight=None):
@@ -34,7 +35,7 @@ def assert_same_sums(structure, scores, weight=None, atol=1e-12):
 
 
 @given(sparse_chain_scores(scales=(0.1, 1.0, 50.0, 1e4)))
-@settings(max_examples=80)
+@examples(40)
 def test_sums_equal_enumeration(drawn):
     structure, scores = drawn
     weight = np.linspace(-0.5, 2.0, len(scores.offsets) - 1)
@@ -47,7 +48,7 @@ def test_sums_equal_enumeration(drawn):
 
 
 @given(sparse_chain_scores(scales=(0.1, 1.0, 50.0, 1e4)))
-@settings(max_examples=80)
+@examples(40)
 def test_answers_are_those_of_the_dense_chain(drawn):
     structure, scores = drawn
     dense = filled_up(scores, structure)
@@ -60,7 +61,7 @@ def test_answers_are_those_of_the_dense_chain(drawn):
 
 
 @given(sparse_chain_scores())
-@settings(max_examples=40)
+@examples(20)
 def test_of_equal_paths_the_lowest_labels_win_as_in_a_dense_chain(drawn):
     structure, scores = drawn
     scores = scores._replace(unary=np.round(scores.unary), pair=np.round(scores.pair))

@@ -38,7 +38,8 @@ def test_a_model_of_segments_passes(estimator, check):
     [
         MEMMClassifier(boundary_weights=True, all_possible_transitions=True, n_jobs=2),
         TokenClassifier(c1=0.05, decoding="posterior"),
-    ]
+    ],
+    reading=False,
 )
 def test_models_of_one_label_after_the_other_pass(estimator, check):
     check(estimator)

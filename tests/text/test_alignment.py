@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import UNLABELED
 from crfkit.metrics import Segment
 from crfkit.text import AnnotatedText, from_tokens, to_tokens
+from tests.sampling import examples
 
 LETTERS = "ab1 \n.é\u0301\U0001f469\u200d中\u05d0"
 TEXT = "Ann Lee's dog"
@@ -19,7 +20,7 @@ def annotated(draw):
 
 
 @pytest.mark.filterwarnings("ignore:.* not fit the tokens")
-@settings(max_examples=60)
+@examples(30)
 @given(
     annotated(),
     st.sampled_from(["words", "characters"]),
@@ -35,7 +36,7 @@ def test_every_span_comes_back_or_is_reported(one, tokenizer, misfit, overlap):
     assert {record.text_id for record in found.misaligned} <= {0}
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     st.lists(
         st.lists(

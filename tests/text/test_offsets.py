@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import UNLABELED
 from crfkit.io import spans_to_tags, tags_to_spans, token_offsets
 from crfkit.metrics import Segment
+from tests.sampling import examples
 
 OFFSETS = [(0, 3), (4, 7), (7, 9), (10, 13)]  # "Ann Lee's dog"
 
@@ -107,14 +108,14 @@ def tokens_and_spans(draw):
     return offsets, spans
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(tokens_and_spans(), st.sampled_from(["IOB2", "IOBES", "BMEWO"]))
 def test_spans_come_back_from_their_tags(case, scheme):
     offsets, spans = case
     assert tags_to_spans(offsets, spans_to_tags(offsets, spans, scheme), scheme) == spans
 
 
-@settings(max_examples=24)
+@examples(12)
 @given(tokens_and_spans(), st.integers(0, 12), st.integers(1, 12))
 def test_policies_take_what_the_definition_says(case, start, length):
     offsets, _ = case
