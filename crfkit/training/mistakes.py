@@ -77,7 +77,7 @@ def warn_of_rows(X: Any) -> None:
         return
     widths = set(map(len, tokens))
     if len(tokens) > 1 and len(widths) == 1 and 1 < min(widths) <= WIDEST:
-        if not all(isinstance(cell, str) for cell in tokens[0]):
+        if not all(isinstance(cell, str) for cell in tokens[0]) or all(map(_is_named, tokens[0])):
             return
         warn_user(
             f"tokens are tuples, such as {tokens[0]!r:.80}, whose strings are all read as "
@@ -85,6 +85,11 @@ def warn_of_rows(X: Any) -> None:
             "places are columns, give dicts, or features=TemplateFeatures([...]), which reads "
             "tuples; where all are attributes, give lists."
         )
+
+
+def _is_named(cell: str) -> bool:
+    """Whether a string names what it tells, such as ``w=a``, and so is no cell of a column."""
+    return any(sign in cell[1:-1] for sign in "=:")
 
 
 def warn_if_nothing_is_known(X: Any, data: PackedSequences, names: Names | None) -> None:
@@ -107,16 +112,24 @@ def warn_if_nothing_is_known(X: Any, data: PackedSequences, names: Names | None)
 
 
 def _has_other_keys(X: Any, names: Names) -> bool:
-    """Whether the first tokens are dicts that have no key in common with the model."""
+    """Whether the first tokens are dicts whose keys, but those of numbers, the model does not have.
+
+    A key of a number or a flag is the attribute itself, which may be rare.
+    """
     tokens = _first(X)
     if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, Mapping) for t in tokens):
         return False
-    keys = {str(key) for token in tokens for key in token}
+    kinds = (Number, np.bool_)
+    keys = {
+        str(k) for token in tokens for k, value in token.items() if not isinstance(value, kinds)
+    }
     return bool(keys) and not any(name.partition(":")[0] in keys for name in name_array(names))
 
 
 def warn_if_padded(data: PackedSequences, labels: CodeArray) -> None:
     """Warn of sequences of one length that end in rows of zeros of one label: what fills them up.
+
+    Where such rows stand elsewhere, too, nothing seems to be filled up.
 
     `labels` are the codes of tokens, (N,).
     """
@@ -129,6 +142,8 @@ def warn_if_padded(data: PackedSequences, labels: CodeArray) -> None:
     if not len(some) or len(set(tails.tolist())) == 1 or tails.max() == lengths[0]:
         return
     last = np.arange(lengths[0])[None] >= (lengths - tails)[:, None]
+    if empty[~last].any():
+        return
     filled = labels.reshape(last.shape)[last]
     if len(set(filled.tolist())) > 1:
         return

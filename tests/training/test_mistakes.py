@@ -20,6 +20,7 @@ ROWS = [[("a", "DT"), ("b", "NN")]]
 VECTORS = np.random.RandomState(0).normal(size=(3, 4, 2))
 PADDED = VECTORS * (np.arange(4)[None] < np.array([[4], [2], [3]]))[..., None]
 FULL = [[0, 1, 0, 1]] * 3
+LAST = [[0, 1, 0, 1], [0, 1, 0, 0], [0, 1, 1, 0]]  # of PADDED: one label for what is filled up
 
 
 def fit(X=X, y=Y, **parameters):
@@ -72,7 +73,7 @@ def test_errors_say_what_to_write_instead(make, message):
     ("act", "message"),
     [
         (lambda model: fit(ROWS, Y[:1]), "tokens are tuples, such as .*TemplateFeatures"),
-        (lambda model: fit(PADDED, FULL[:1] + [[0, 1, 0, 0], [0, 1, 1, 0]]), "cut them off"),
+        (lambda model: fit(PADDED, LAST), "cut them off"),
         (lambda model: fit(y=[["0", "-100"], ["1", "0", "1"]]), "the label is '-100'"),
         (lambda model: fit(y=[["A", "B "], ["B", "A", "B"]]), "strip blanks"),
         (
@@ -107,6 +108,9 @@ def test_right_data_that_look_unusual_pass_without_a_word(model):
         CRFClassifier().fit(PADDED, FULL)  # rows of zeros have different labels
         CRFClassifier().fit(X, np.array(["A", "B", "B", "A", "B"]))  # a label for each token
         model.predict([[{"w": "z"}]])  # a rare word
+        fit([[("w=a", "x=b"), ("w=b", "x=a")]], Y[:1])  # tuples of attributes that have names
+        fit([[{"w=a": 1}, {"w=b": True}]], Y[:1]).predict([[{"w=z": 1, "w=y": True}]])  # rare words
+        fit(np.insert(PADDED, 0, 0.0, axis=1), [[0, *y] for y in LAST])  # zeros at the start, too
         flat_accuracy_score([[-100, 1]], [[-100, 1]])
     column = np.array(["A", "B", "B", "A", "B"])
     np.testing.assert_array_equal(
