@@ -62,7 +62,7 @@ def test_a_symbol_tells_nothing_of_its_label():
 def test_so_many_segments_are_in_the_dictionary_of_their_label(coverage):
     # So many symbols that a segment of four and more does not come twice.
     data = make_segment_sequences(
-        1000, n_symbols=10**5, coverage=coverage, noise=0.0, random_state=3
+        400, n_symbols=10**5, coverage=coverage, noise=0.0, random_state=3
     )
     long = [(text, label) for text, label in texts(data) if text.count(" ") >= 3]
     assert_share(sum(text in data.dictionaries[k] for text, k in long), len(long), coverage)
@@ -85,7 +85,7 @@ def test_noise_adds_runs_that_are_no_segments():
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_so_many_runs_are_noise(noise):
     data = make_segment_sequences(
-        300, n_symbols=10**5, coverage=0.0, noise=noise, random_state=5
+        120, n_symbols=10**5, coverage=0.0, noise=noise, random_state=5
     )  # fmt: skip
     shares = []
     for row, segments in zip(data.X, data.segments, strict=True):

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from crfkit import CRFClassifier, PackedSequences
 from crfkit.solvers import LBFGS, OWLQN
+from tests.sampling import in_turns
 
 X = [
     [{"w": "the"}, {"w": "dog"}, {"w": "barks"}],
@@ -283,8 +284,9 @@ def test_a_badly_scaled_feature_is_named(rng):
     assert crf.converged_ or any("did not converge" in message for message in messages)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs", "owlqn", "oeg", "cg", "sag", "sgd"])
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize(
+    ("solver", "seed"), in_turns(["auto", "lbfgs", "owlqn", "oeg", "cg", "sag", "sgd"], [1, 5])
+)
 def test_features_of_ten_thousand_are_not_called_converged_far_from_the_optimum(solver, seed):
     """A second-order method is certain of the optimum."""
     rng = np.random.default_rng(seed)

@@ -1,8 +1,6 @@
 """CRFClassifierCV: the scores of a grid search, by warm starts along the path."""
 
 import inspect
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -18,6 +16,7 @@ from crfkit.solvers import LBFGS, OWLQN
 from tests.estimators.checks import parametrize_variants
 from tests.estimators.test_early_stopping import make
 from tests.ids import stable
+from tests.processes import run_in_new_process
 
 X, Y = make(0, 30)
 EXACT = {"lbfgs": LBFGS(tol=0.0, gtol=1e-7), "owlqn": OWLQN(tol=0.0, gtol=1e-6)}
@@ -30,17 +29,16 @@ def test_the_estimator_passes(estimator, check):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "c1s"),
+    ("parameters", "c1s", "form"),
     [
-        ({"solver": EXACT["lbfgs"]}, [0.0]),
-        ({"solver": EXACT["owlqn"]}, C1S),
+        ({"solver": EXACT["lbfgs"]}, [0.0], "tokens"),
+        ({"solver": EXACT["owlqn"]}, C1S, "packed"),
         ({"solver": EXACT["lbfgs"], "all_possible_states": True, "min_freq": 1,
-          "all_possible_transitions": True, "boundary_weights": True}, [0.0]),
-        ({"solver": EXACT["lbfgs"], "decoding": "posterior", "min_freq": 3}, [0.0]),
+          "all_possible_transitions": True, "boundary_weights": True}, [0.0], "tokens"),
+        ({"solver": EXACT["lbfgs"], "decoding": "posterior", "min_freq": 3}, [0.0], "packed"),
     ],
     ids=["l2", "l1", "all weights", "posterior"],
 )  # fmt: skip
-@pytest.mark.parametrize("form", ["tokens", "packed"])
 def test_the_scores_are_those_of_a_grid_search(parameters, c1s, form):
     data = X if form == "tokens" else SequenceVectorizer().fit_transform(X)
     crf = CRFClassifierCV(c1s=c1s, c2s=C2S, cv=3, **parameters).fit(data, Y)
@@ -213,8 +211,7 @@ def test_it_is_saved_cloned_and_searched_in(tmp_path):
     assert loaded.predict(X) == crf.predict(X)
     np.testing.assert_array_equal(loaded.scores_, crf.scores_)
     script = f"import crfkit; print(crfkit.load({str(tmp_path / 'model')!r}).cv)"
-    new = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=True)
-    assert new.stdout.startswith("KFold(n_splits=2")
+    assert run_in_new_process(script, tmp_path)[0].startswith("KFold(n_splits=2")
     assert clone(crf).get_params()["cv"].n_splits == 2
     scores = cross_val_score(CRFClassifierCV(c2s=[1.0, 0.1], cv=2), X, Y, cv=2, error_score="raise")
     assert scores.shape == (2,)

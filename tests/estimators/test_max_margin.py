@@ -74,14 +74,13 @@ COSTS = {
 
 
 @pytest.mark.parametrize(
-    ("loss", "rescaling", "cost", "boundaries"),
+    ("loss", "rescaling", "cost", "boundaries", "C"),
     [
-        ("margin_rescaling", "margin", "hamming", False),
-        ("margin_rescaling", "margin", "weighted", True),
-        ("slack_rescaling", "slack", "hamming", True),
+        ("margin_rescaling", "margin", "hamming", False, 5.0),
+        ("margin_rescaling", "margin", "weighted", True, 0.1),
+        ("slack_rescaling", "slack", "hamming", True, 0.1),
     ],
 )
-@pytest.mark.parametrize("C", [0.1, 5.0])
 def test_the_objective_is_half_the_square_plus_c_times_the_slacks(
     loss, rescaling, cost, boundaries, C
 ):

@@ -71,14 +71,14 @@ def test_a_sequence_has_random_numbers_of_its_own(model):
 
 
 def test_entropies_are_means_of_surprise(model):
-    drawn = model.sample(NEW, 3000, random_state=0)
+    drawn = model.sample(NEW, 1000, random_state=0)
     for s, (labelings, found) in enumerate(zip(drawn, model.entropy(NEW), strict=True)):
         each = {tuple(labels) for labels in labelings}
         one = [NEW[s]] * len(each)
         lost = -model.sequence_log_proba(one, [list(labels) for labels in each])
         counts = np.array([labelings.count(list(labels)) for labels in each])
         mean, spread = np.average(lost, weights=counts), np.sqrt(np.cov(lost, fweights=counts))
-        assert abs(mean - found) <= 5.0 * (np.nan_to_num(spread) / np.sqrt(3000) + 1e-12)
+        assert abs(mean - found) <= 5.0 * (np.nan_to_num(spread) / np.sqrt(1000) + 1e-12)
 
 
 def test_entropies_of_tokens_are_those_of_their_labels(model):

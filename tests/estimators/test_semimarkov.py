@@ -406,14 +406,14 @@ def test_forbidden_steps_have_no_weight():
 
 def test_grid_search_over_lengths_penalties_and_constraints():
     grid = {
-        "max_length": [None, 4, {"PER": 3, "LOC": 4}],
-        "c2": [0.1, 1.0],
+        "max_length": [None, {"PER": 3, "LOC": 4}],
+        "c2": [0.1],
         "outside": ["single", "long"],
         "limits": [None, SegmentLimits(forbidden=[("LOC", "LOC")])],
     }
     search = GridSearchCV(model(limits=SPLIT), grid, cv=2, error_score="raise")
     search.fit(X, TAGS)
-    assert len(search.cv_results_["params"]) == 24
+    assert len(search.cv_results_["params"]) == 8
     assert search.best_estimator_.predict(X) == search.predict(X)
     nested = {"limits__too_long": ["raise", "split"]}
     GridSearchCV(model(limits=SPLIT), nested, cv=2, error_score="raise").fit(X, SPANS)

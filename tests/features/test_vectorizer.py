@@ -222,7 +222,7 @@ def test_a_subclass_of_str_is_the_string_it_holds(form, string):
 def test_keys_that_never_come_again_take_no_room_and_no_speed():
     """A server may see any number of keys that its model does not have."""
     vectorizer = SequenceVectorizer().fit([[{"w": "a"}]])
-    strange = ([{f"k{s}-{t}": {"x": "y"}} for t in range(500)] for s in range(40))
+    strange = ([{f"k{s}-{t}": {"x": "y"}} for t in range(500)] for s in range(20))
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -230,7 +230,7 @@ def test_keys_that_never_come_again_take_no_room_and_no_speed():
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 5e6
+    assert grown < 2.5e6
     vectorizer.transform([[{"w": "a"}]])
     assert vectorizer._index.keys_of_tokens["w"] is vectorizer._index.keys_of_tokens["w"]
 

@@ -1,7 +1,9 @@
 import copy
 import gzip
 import io
+import itertools
 import pickle
+import re
 
 import pytest
 from hypothesis import given
@@ -221,13 +223,14 @@ def as_conllu_package(name):
 
 
 @pytest.mark.parametrize("path", TREEBANKS)
-def test_treebanks_read_as_by_the_package_conllu(data_home, path):
+def test_treebanks_read_as_by_the_package_conllu(data_home, tmp_path, path):
     if not (data_home / path).is_file():
         pytest.skip(f"no {path} in {data_home}")
     conllu = pytest.importorskip("conllu")
     with gzip.open(data_home / path, "rt", encoding="utf-8", newline="") as file:
-        text = file.read()
-    ours, theirs = read_conllu(data_home / path), conllu.parse(text)
+        text = "".join(itertools.islice(re.findall(r".*?\n\n", file.read(), flags=re.S), 400))
+    (tmp_path / "some.conllu").write_text(text, "utf-8", newline="")
+    ours, theirs = read_conllu(tmp_path / "some.conllu"), conllu.parse(text)
     assert len(ours) == len(theirs)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.metadata == {k: v for k, v in other.metadata.items() if v is not None}

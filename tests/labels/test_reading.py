@@ -34,7 +34,7 @@ def test_tags_are_read_as_their_scheme_reads_them(name):
     reading, loose = read_labels(tags, rules), read_labels(tags)
     for length in range(4):
         for codes in itertools.product(range(len(tags)), repeat=length):
-            if np.random.default_rng([length, *codes]).random() > 400 / len(tags) ** length:
+            if np.random.default_rng([length, *codes]).random() > 120 / len(tags) ** length:
                 continue
             sequence = [tags[code] for code in codes]
             legal = not illegal_tags([sequence], name)

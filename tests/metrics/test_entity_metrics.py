@@ -61,7 +61,7 @@ def test_conlleval_mode_equals_seqeval(
     seqeval, random_pair, tag_set, average, zero_division, suffix
 ):
     kwargs = {"average": average, "zero_division": zero_division, "suffix": suffix}
-    for seed in range(100):
+    for seed in range(40):
         types = TYPES[: 1 + seed % 3]
         y_true, y_pred = random_pair(seed, tag_set("OBIES", types, suffix))
         expected = seqeval_default(seqeval, y_true, y_pred, **kwargs)
@@ -85,7 +85,7 @@ def test_strict_mode_equals_seqeval(
     seqeval, seqeval_scheme, random_pair, tag_set, letters, scheme, average
 ):
     compared = 0
-    for seed in range(100):
+    for seed in range(40):
         tags = tag_set(letters[scheme], TYPES[: 1 + seed % 3])
         y_true, y_pred = (
             [readable_by_seqeval(scheme, tags) for tags in y] for y in random_pair(seed, tags)
@@ -101,7 +101,7 @@ def test_strict_mode_equals_seqeval(
             y_true, y_pred, mode="strict", scheme=scheme, **kwargs
         )
         assert_same(found, expected)
-    assert compared > 66
+    assert compared > 26
 
 
 def test_strict_ioe1_also_counts_the_legal_chunks_of_one_e_that_seqeval_overlooks(
@@ -160,7 +160,7 @@ def test_report_dictionary_is_json():
     "scheme", ["IO", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO"]
 )
 def test_strict_counts_are_those_of_span_sets(random_pair, tag_set, letters, scheme):
-    for seed in range(100):
+    for seed in range(40):
         y_true, y_pred = random_pair(seed, tag_set(letters[scheme], TYPES[:2]))
         true, pred = (
             {(i, *span) for i, tags in enumerate(y) for span in spans_from_tags(tags, scheme)}

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import EarlyStopping, SemiMarkovCRF, SequenceVectorizer, metrics
 from crfkit.metrics import get_scorer, get_scorer_names, scorers, segment_f1_score
+from tests.sampling import in_turns
 
 # Chosen so that the micro, macro and weighted averages of a tagger that saw two sequences differ.
 X = [
@@ -155,8 +156,7 @@ class Recorder(SemiMarkovCRF):
         return self.labels
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize(("form", "piped"), in_turns(FORMS, [False, True]))
 def test_grid_search_over_segments_takes_labels_in_every_form(form, piped):
     model = SemiMarkovCRF()
     grid = {"c2": [0.1, 1000.0], "max_length": [2, 3]}

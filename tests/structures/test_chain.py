@@ -75,9 +75,9 @@ def test_a_late_score_may_revive_a_label_that_underflowed():
     np.testing.assert_allclose(out.unary, expected.unary, atol=1e-11)
 
 
-def test_a_hundred_thousand_tokens_agree_with_sums_of_logarithms():
+def test_many_tokens_agree_with_sums_of_logarithms():
     """Two sequences, of scores near 0 and far from it."""
-    both = [random_scores(0, [100_000], 3, scale=scale) for scale in (1.0, 1e4)]
+    both = [random_scores(0, [30_000], 3, scale=scale) for scale in (1.0, 1e4)]
     unary, pair = (np.stack([getattr(s, name) for s in both], 1) for name in ("unary", "pair"))
     expected_z, marginals = log_domain_sums(unary, pair)
     for i, scores in enumerate(both):
