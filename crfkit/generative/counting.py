@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
 from crfkit.generative.base import (
@@ -23,6 +24,7 @@ from crfkit.generative.base import (
     add_statistics,
 )
 from crfkit.generative.model import HiddenMarkovModel
+from crfkit.kernels.symbols import steps_count
 from crfkit.potentials.chain_blocks import boundary_rows
 
 
@@ -44,29 +46,15 @@ def count_transitions(
     codes: CodeArray, offsets: IntArray, weights: FloatArray, model: HiddenMarkovModel
 ) -> StepCounts:
     """Return the counts of labels next to each other, with weights of tokens, (N,)."""
-    size, labels = model.n_labels, codes.astype(np.int64)
-
-    def count(keys: IntArray, tokens: IntArray, *shape: int) -> FloatArray:
-        cells = int(np.prod(shape))
-        found: FloatArray = np.bincount(keys, weights[tokens], minlength=cells).astype(np.float64)
-        return found.reshape(shape)
-
-    first, last = boundary_rows(offsets)
+    size = model.n_labels
     if model.order == 0:
-        every = np.arange(len(labels))
-        return StepCounts(count(labels, every, size), *_no_steps(size))
-    is_first = np.zeros(len(labels), bool)
-    is_first[first] = True
-    later = np.flatnonzero(~is_first)
-    pairs = labels[later - 1] * size + labels[later]
-    triples = None
-    if model.order == 2:
-        two_before = np.where(is_first[later - 1], size, labels[later - 2])
-        triples = count(two_before * size**2 + pairs, later, size + 1, size, size)
-    return StepCounts(
-        count(labels[first], first, size), count(pairs, later, size, size),
-        count(labels[last], last, size), triples,
-    )  # fmt: skip
+        found = np.bincount(codes, weights, minlength=size).astype(np.float64)
+        return StepCounts(found, *_no_steps(size))
+    start, end, steps = np.zeros(size), np.zeros(size), np.zeros((size, size))
+    triples = np.zeros((size + 1, size, size) if model.order == 2 else (0, 0, 0))
+    given = frozen(codes), frozen(offsets), frozen(weights)
+    steps_count(*given, start, steps, end, triples)
+    return StepCounts(start, steps, end, triples if model.order == 2 else None)
 
 
 def expected_steps(model: HiddenMarkovModel, potentials: Potentials, counts: Counts) -> StepCounts:

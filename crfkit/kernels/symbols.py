@@ -1,6 +1,7 @@
-"""Log-probabilities of symbols, of which few are listed, and counts of symbols by label.
+"""Log-probabilities of symbols, of which few are listed, and counts of symbols and labels.
 
-Shapes: ``N`` tokens, ``K`` labels, ``D`` attributes, ``B`` blocks of attributes.
+Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``D`` attributes, ``B`` blocks of attributes,
+``H`` classes of words.
 """
 
 from __future__ import annotations
@@ -59,3 +60,79 @@ def add_shares(
             attribute = indices[n]
             for k in range(out.shape[1]):
                 out[attribute, k] += shares[t - begin, k]
+
+
+@kernel
+def listed_find(
+    rows: IntArray,  # (m,) attributes, rising
+    labels: CodeArray,  # (m,)
+    table: ListedLogs,
+    out: FloatArray,  # (m,) out
+) -> None:
+    """``out[n] = log P(rows[n] | labels[n])``."""
+    block = 0
+    for n in range(rows.shape[0]):
+        attribute = rows[n]
+        while attribute >= table.starts[block + 1]:
+            block += 1
+        out[n] = table.floor[block, labels[n]]
+        for p in range(table.ptr[attribute], table.ptr[attribute + 1]):
+            if table.labels[p] == labels[n]:
+                out[n] = table.values[p]
+
+
+@kernel
+def steps_count(
+    codes: CodeArray,  # (N,)
+    offsets: IntArray,  # (S + 1,)
+    weights: FloatArray,  # (N,)
+    start: FloatArray,  # (K,) out, added to
+    steps: FloatArray,  # (K, K) out, added to
+    end: FloatArray,  # (K,) out, added to
+    triples: FloatArray,  # (K + 1, K, K) out, added to; (0, 0, 0) where they are not counted
+) -> None:
+    """Count first labels, labels next to each other, last labels, and three in a row.
+
+    Row K of the last are the pairs that sequences begin with.
+    """
+    n_labels: int = start.shape[0]
+    for s in range(offsets.shape[0] - 1):
+        begin, stop = offsets[s], offsets[s + 1]
+        if begin == stop:
+            continue
+        last, before = int(codes[begin]), n_labels
+        start[last] += weights[begin]
+        for t in range(begin + 1, stop):
+            label = int(codes[t])
+            steps[last, label] += weights[t]
+            if triples.shape[0] > 0:
+                triples[before, last, label] += weights[t]
+            before, last = last, label
+        end[last] += weights[stop - 1]
+
+
+@kernel
+def classes_abstract(
+    order: IntArray,  # (H,) each behind its parent
+    parent: IntArray,  # (H,) -1 of none
+    own: FloatArray,  # (H, K) counts that parents do not get
+    prior: FloatArray,  # (K,)
+    theta: float,
+    counts: FloatArray,  # (H, K) in and out: counts, of which parents get those of their parts
+    out: FloatArray,  # (H, K) out
+) -> None:
+    """``P(k | class)``: its shares, and `theta` times those of its parent, or the prior ones."""
+    n_labels: int = prior.shape[0]
+    for n in range(order.shape[0] - 1, -1, -1):
+        h = order[n]
+        if parent[h] >= 0:
+            for k in range(n_labels):
+                counts[parent[h], k] += counts[h, k]
+    for n in range(order.shape[0]):
+        h, size = order[n], 0.0
+        for k in range(n_labels):
+            size += counts[h, k] + own[h, k]
+        for k in range(n_labels):
+            general = out[parent[h], k] if parent[h] >= 0 else prior[k]
+            share = (counts[h, k] + own[h, k]) / size if size > 0.0 else 0.0
+            out[h, k] = (share + theta * general) / (1.0 + theta) if size > 0.0 else general

@@ -15,7 +15,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.validation import check_rows, token_place
 from crfkit.features.symbols import SymbolNames
 from crfkit.generative.base import Emission, LinearEmission, Statistics
-from crfkit.kernels.symbols import ListedLogs, add_listed, add_shares
+from crfkit.kernels.symbols import ListedLogs, add_listed, add_shares, listed_find
 
 MANY = 1 << 20  # numbers of a table of counts, from where on it is sparse
 TOLERANCE = 1e-6  # by which the sum of probabilities may differ from 1
@@ -128,11 +128,19 @@ def listed_counts(counts: FloatArray | sp.csr_array) -> sp.csr_array:
     """Return counts (D, K) as a list of those that are not 0."""
     if sp.issparse(counts):
         return sp.csr_array(counts)
-    size, n_labels = counts.shape
-    cells = np.flatnonzero(counts)
-    ptr = np.searchsorted(cells, np.arange(size + 1) * n_labels)
-    found = counts.reshape(-1)[cells], cells % n_labels, ptr
-    return sp.csr_array(found, shape=counts.shape)
+    flat = counts.reshape(-1)
+    cells = np.flatnonzero(flat != 0.0)
+    rows, labels = np.divmod(cells, max(counts.shape[1], 1))
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(counts)))])
+    return sp.csr_array((flat[cells], labels, ptr), shape=counts.shape)
+
+
+def _listed(tables: SymbolTables) -> ListedLogs:
+    """Return tables for kernels."""
+    return ListedLogs(
+        frozen(tables.starts), frozen(tables.ptr), frozen(tables.labels), frozen(tables.values),
+        frozen(tables.floor),
+    )  # fmt: skip
 
 
 def dealt(uses: FloatArray | IntArray, n_labels: int, random: Random) -> FloatArray:
@@ -246,16 +254,12 @@ class SymbolEmission(Emission, ABC):
 
     def log_likelihood(self, tables: SymbolTables, statistics: Statistics) -> float:
         """Return the log-probability of the symbols that were counted, given their labels."""
-        counts, n_labels = listed_counts(statistics[0]), tables.floor.shape[1]
+        counts = listed_counts(statistics[0])
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        logs, labels = np.empty(len(rows)), counts.indices.astype(np.int32)
+        listed_find(frozen(rows), frozen(labels), _listed(tables), logs)
         chosen = counts.data > 0.0
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[chosen]
-        labels = counts.indices[chosen]
-        logs = tables.floor[tables.block[rows], labels]
-        listed, cells = tables.row * n_labels + tables.labels, rows * n_labels + labels
-        places = np.minimum(np.searchsorted(listed, cells), len(listed) - 1)
-        if len(listed):
-            logs = np.where(listed[places] == cells, tables.values[places], logs)
-        return float(counts.data[chosen] @ logs)
+        return float(counts.data[chosen] @ logs[chosen])
 
     def initial(self, data: PackedSequences, n_labels: int, random: Random) -> SymbolTables:
         """Return tables where each symbol is dealt to the labels at random."""
@@ -267,12 +271,8 @@ class SymbolEmission(Emission, ABC):
         self, tables: SymbolTables, data: PackedSequences, tokens: slice, out: FloatArray
     ) -> None:
         """Add the log-probability of the symbols of each token given each label."""
-        listed = ListedLogs(
-            frozen(tables.starts), frozen(tables.ptr), frozen(tables.labels),
-            frozen(tables.values), frozen(tables.floor),
-        )  # fmt: skip
         rows = frozen(data.indptr), frozen(data.indices)
-        add_listed(*rows, tokens.start, tokens.stop, listed, out)
+        add_listed(*rows, tokens.start, tokens.stop, _listed(tables), out)
 
     def draw(self, tables: SymbolTables, labels: CodeArray, random: Random, vectorizer: Any) -> Any:
         """Return tokens; without a vectorizer, rows of indicators, a matrix of shape (n, D)."""

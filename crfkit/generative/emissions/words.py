@@ -10,12 +10,14 @@ import scipy.sparse as sp
 
 from crfkit._params import check_number
 from crfkit._types import BoolArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.features.suffixes import SuffixClasses, SuffixTree
 from crfkit.features.symbols import SymbolNames, SymbolVectorizer
 from crfkit.generative.base import Statistics
 from crfkit.generative.emissions.categorical import additive
 from crfkit.generative.emissions.symbols import SymbolEmission, SymbolTables, listed_counts
+from crfkit.kernels.symbols import classes_abstract
 
 # Labels less probable than this, times how frequent they are, have one probability for all words.
 NEGLIGIBLE = 1e-5
@@ -148,7 +150,7 @@ class Words(SymbolEmission):
         weight *= max(float(once), size / (size + 1.0)) / weight.sum()
         least = NEGLIGIBLE * prior
         listed = np.where((labels >= least) & (prior > 0), labels * weight[:, None], 0.0) + others
-        of_classes = _Joint(sp.csr_array(listed), least * float(weight.min()))
+        of_classes = _Joint(listed_counts(listed), least * float(weight.min()))
         of_words = self._joint(words, uses, labels, weight, tree.leaf, prior)
         return normalized(of_words, of_classes)
 
@@ -195,17 +197,12 @@ def class_labels(
     tree: SuffixTree, words: sp.csr_array, rare: BoolArray, prior: FloatArray, theta: float
 ) -> FloatArray:
     """Return ``P(k | class)`` by successive abstraction, (H, K), from counts of words, (W, K)."""
-    levels, shape = tree.levels(), (len(tree.parent), len(prior))
+    shape = len(tree.parent), len(prior)
     counts = _sums(np.where(rare, tree.end, -1), words, shape)
-    for here in levels[:0:-1]:
-        np.add.at(counts, tree.parent[here], counts[here])
-    counts += _sums(np.where(rare, tree.shape, -1), words, shape)
-    sizes = counts.sum(axis=1, keepdims=True)
-    labels = np.empty(counts.shape)
-    for level, here in enumerate(levels):
-        general = labels[tree.parent[here]] if level else prior[None]
-        shares = (counts[here] / np.maximum(sizes[here], TINY) + theta * general) / (1.0 + theta)
-        labels[here] = np.where(sizes[here] > 0, shares, general)
+    own = _sums(np.where(rare, tree.shape, -1), words, shape)
+    order, labels = np.concatenate(tree.levels()), np.empty(shape)
+    given = frozen(order), frozen(tree.parent), frozen(own), frozen(prior), float(theta)
+    classes_abstract(*given, counts, labels)
     return labels
 
 

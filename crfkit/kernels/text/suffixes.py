@@ -86,7 +86,7 @@ def suffixes_learn(words: Ends, start: int, most: int, pairs: Pairs, owners: Own
                 number = _add(node, letter, slot, pairs)
                 owners.words[number], owners.sizes[number] = w, length
                 break
-            number = pairs.places[slot]
+            number = int(pairs.places[slot])
             node, other = number + N_GROUPS, int(owners.words[number])
             if other >= 0:
                 owners.words[number] = -1 - other
@@ -112,5 +112,5 @@ def suffixes_find(
             slot = pair_slot(node, int(words.letters[words.ends[w] - length]), pairs.slots)
             if pairs.slots[slot] == -1 or names[pairs.places[slot] + N_GROUPS] < 0:
                 break
-            node = pairs.places[slot] + N_GROUPS
+            node = int(pairs.places[slot]) + N_GROUPS
         out[w] = names[node]
