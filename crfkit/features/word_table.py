@@ -10,7 +10,7 @@ import numpy as np
 
 from crfkit._types import ByteArray, CodeArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.text.lines import LineTable, lines_hash, lines_number
+from crfkit.kernels.text.lines import LineTable, lines_key, lines_number, table_extend
 
 SEPARATOR = "\n"
 FETCHED = 1 << 10  # words that are looked at together
@@ -22,7 +22,7 @@ class Lines(NamedTuple):
 
     text: ByteArray  # (n,)
     ends: IntArray  # (N,) where the lines end
-    hashes: IntArray  # (N,)
+    keys: IntArray  # (N,)
 
     @classmethod
     def of(cls, parts: Sequence[Sequence[str]], size: int) -> Self | None:
@@ -37,9 +37,9 @@ class Lines(NamedTuple):
     def of_text(cls, text: str, size: int) -> Self | None:
         """Return the lines of a text; None if they are not so many."""
         found = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-        ends, hashes = np.empty((2, size), np.int64)
-        is_whole = lines_hash(frozen(found), ends, hashes) == size
-        return cls(found, ends, hashes) if is_whole else None
+        ends, keys = np.empty((2, size), np.int64)
+        is_whole = lines_key(frozen(found), ends, keys) == size
+        return cls(found, ends, keys) if is_whole else None
 
     def string(self, chosen: IntArray) -> str:
         """Return the text of chosen lines."""
@@ -122,26 +122,30 @@ class WordTable:
     def lines(self) -> Lines:
         """Return the words as lines."""
         text = self._text()
-        found, hashes = np.empty((2, len(self)), np.int64)
-        lines_hash(frozen(text), found, hashes)
-        return Lines(text, found, hashes)
+        ends, keys = np.empty((2, len(self)), np.int64)
+        lines_key(frozen(text), ends, keys)
+        return Lines(text, ends, keys)
 
     def _grow(self, needed: int) -> None:
         """Make room for more words, and for one of so many bytes."""
-        known, (slots, words, ends, _) = self.lines(), self._table
-        n_slots = 4 * len(slots) if len(self) == len(ends) else len(slots)
-        is_full = len(known.text) + needed > len(words)
-        self._make(n_slots, 2 * (len(words) + needed) if is_full else len(words))
-        self._look_up(known, 0, True, np.empty(len(known.ends), np.int32))
+        old, text, size = self._table, self._text(), len(self)
+        n_slots, n_bytes = len(old.slots) // 2, len(old.words)
+        n_slots = 4 * n_slots if size == len(old.ends) else n_slots
+        is_full = len(text) + needed > n_bytes
+        self._make(n_slots, 2 * (n_bytes + needed) if is_full else n_bytes)
+        self._table.words[: len(text)] = text
+        self._table.ends[:size] = old.ends[:size]
+        self._table.n_words[0] = size
+        table_extend(frozen(old.slots), self._table.slots)
 
     def _make(self, n_slots: int, n_bytes: int) -> None:
         self._table = LineTable(
-            np.full(n_slots, -1, np.int64), np.empty(n_bytes, np.uint8),
+            np.full(2 * n_slots, -1, np.int64), np.empty(n_bytes, np.uint8),
             np.empty(n_slots // 2, np.int64), np.zeros(1, np.int64),
         )  # fmt: skip
 
     def _look_up(self, lines: Lines, start: int, grows: bool, out: CodeArray) -> int:
-        given = frozen(lines.text), frozen(lines.ends), frozen(lines.hashes)
+        given = frozen(lines.text), frozen(lines.ends), frozen(lines.keys)
         return lines_number(*given, start, self._table, grows, out)
 
 

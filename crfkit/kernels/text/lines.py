@@ -1,9 +1,9 @@
 """Loops that number lines of text, which are words: a table of the bytes of those that are known.
 
 Shapes: ``n`` bytes of ``N`` lines, each of which ends with `NEWLINE`; ``W`` words of the table,
-which are lines, too. The table is open addressing with linear probing (Knuth 1998, section 6.4,
-algorithm L): ``slots[h]`` is the hash of a word times 2^32, and its number, or -1. What has the
-same hash is compared byte by byte.
+which are lines, too. A line has a key: of at most `SHORT` bytes these and their number, of more a
+hash, so that only the bytes of those have to be compared. The table is open addressing with linear
+probing (Knuth 1998, section 6.4, algorithm L).
 """
 
 from __future__ import annotations
@@ -19,39 +19,60 @@ AHEAD = 8  # lines before it is read, a slot is asked for
 HASH_BITS = 31  # hashes and the factor are below 2^31, so that products stay within 63 bits
 HASH_MASK = 2147483647
 FACTOR = 1640531527
-FIRST = 2027808485 & HASH_MASK  # the hash of no bytes
-SHIFT = 32
+SHORT, BYTE = 7, 8
+LONG = 1 << 62  # keys from here on are hashes
 
 
 class LineTable(NamedTuple):
     """The words of a table of C slots; all arrays are written to, where it grows."""
 
-    slots: IntArray  # (C,), C a power of two
+    slots: IntArray  # (2 C,) a key and its number, -1 where there is none; C a power of two
     words: ByteArray  # (m,) the words, each with `NEWLINE`
     ends: IntArray  # (C // 2,) where they end
     n_words: IntArray  # (1,) how many words there are
 
 
+@part
+def _folded(key: int) -> int:
+    """Return a number of 31 bits for a key."""
+    return (key ^ (key >> HASH_BITS)) & HASH_MASK
+
+
+@part
+def _first_slot(key: int, slots: IntArray) -> int:
+    """Return the place in `slots` where the search for a key begins."""
+    slot: int = (_folded(key) * FACTOR >> 23) & (slots.shape[0] - 2)
+    return slot
+
+
 @kernel
-def lines_hash(
+def lines_key(
     text: ByteArray,  # (n,)
     ends: IntArray,  # (N,) out: where lines end
-    hashes: IntArray,  # (N,) out
+    keys: IntArray,  # (N,) out
 ) -> int:
-    """Find the lines of a text, and their hashes; returns how many there are.
+    """Find the lines of a text, and their keys; returns how many there are.
 
     More than N are counted, but not noted.
     """
-    n, size, value = 0, ends.shape[0], FIRST
+    n, begin, key, value = 0, 0, 0, 0
+    size: int = ends.shape[0]
     for place in range(text.shape[0]):
-        byte = int(text[place])
+        byte, length = int(text[place]), place - begin
         if byte == NEWLINE:
             if n < size:
                 ends[n] = place
-                hashes[n] = value
-            n += 1
-            value = FIRST
+                if length > SHORT:
+                    key = LONG + ((length & HASH_MASK) >> 1 << HASH_BITS) + value
+                else:
+                    key += length << (BYTE * SHORT)
+                keys[n] = key
+            n, begin, key = n + 1, place + 1, 0
+        elif length < SHORT:
+            key += byte << (BYTE * length)
         else:
+            if length == SHORT:
+                value = _folded(key)
             product = (value ^ byte) * FACTOR
             value = (product ^ (product >> HASH_BITS)) & HASH_MASK
     return n
@@ -69,10 +90,22 @@ def _same(text: ByteArray, begin: int, end: int, words: ByteArray, first: int, l
 
 
 @kernel
+def table_extend(old: IntArray, slots: IntArray) -> None:
+    """Put what is in the slots of a table into the empty ones of a larger table."""
+    mask: int = slots.shape[0] - 2
+    for place in range(0, old.shape[0], 2):
+        if old[place + 1] >= 0:
+            slot = _first_slot(old[place], slots)
+            while slots[slot + 1] >= 0:
+                slot = (slot + 2) & mask
+            slots[slot], slots[slot + 1] = old[place], old[place + 1]
+
+
+@kernel
 def lines_number(
     text: ByteArray,  # (n,)
     ends: IntArray,  # (N,)
-    hashes: IntArray,  # (N,)
+    keys: IntArray,  # (N,)
     start: int,
     table: LineTable,
     grows: bool,
@@ -85,29 +118,31 @@ def lines_number(
     """
     slots, words, word_ends, count = table.slots, table.words, table.ends, table.n_words
     size: int = ends.shape[0]
-    mask: int = slots.shape[0] - 1
+    mask: int = slots.shape[0] - 2
     for t in range(start, size):
-        prefetch_at(slots, hashes[min(t + AHEAD, size - 1)] & mask)
-        begin = ends[t - 1] + 1 if t > 0 else 0
-        end, value, number = ends[t], hashes[t], -1
-        slot = value & mask
-        while slots[slot] != -1 and number < 0:
-            if slots[slot] >> SHIFT == value:
-                word = slots[slot] & 4294967295
-                first = word_ends[word - 1] + 1 if word > 0 else 0
-                if _same(text, begin, end, words, first, word_ends[word]):
-                    number = word
-            slot = (slot + 1) & mask
+        prefetch_at(slots, _first_slot(keys[min(t + AHEAD, size - 1)], slots))
+        key, number = keys[t], -1
+        slot = _first_slot(key, slots)
+        while slots[slot + 1] >= 0 and number < 0:
+            if slots[slot] == key:
+                number = slots[slot + 1]
+                if key >= LONG:
+                    first = word_ends[number - 1] + 1 if number > 0 else 0
+                    begin = ends[t - 1] + 1 if t > 0 else 0
+                    if not _same(text, begin, ends[t], words, first, word_ends[number]):
+                        number = -1
+            slot = (slot + 2) & mask
         if number < 0 and grows:
             number = count[0]
             first = word_ends[number - 1] + 1 if number > 0 else 0
+            begin, end = ends[t - 1] + 1 if t > 0 else 0, ends[t]
             if number >= word_ends.shape[0] or first + end - begin >= words.shape[0]:
                 return t
             for n in range(end - begin):
                 words[first + n] = text[begin + n]
             words[first + end - begin] = NEWLINE
             word_ends[number] = first + end - begin
-            slots[slot] = (value << SHIFT) | number
+            slots[slot], slots[slot + 1] = key, number
             count[0] += 1
         out[t] = number
     return size
