@@ -58,7 +58,7 @@ def serve(address):
     compile_once()
     for command in ("train", "tag", "evaluate", "info", "features"):  # they load what they need
         importlib.import_module(f"crfkit.cli._{command}")
-    importlib.import_module("crfkit.persistence.classes")  # those of model files
+    importlib.import_module("crfkit.persistence.further_classes")  # those of model files
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         main(["demo"])  # loads what most commands call
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children

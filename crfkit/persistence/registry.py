@@ -10,6 +10,8 @@ from inspect import isabstract
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar, overload
 
+# Modules that register classes of other rooms: those of most files, and all others.
+_CLASSES = ("crfkit.persistence.classes", "crfkit.persistence.further_classes")
 # Modules that register classes, their own and scikit-learn's, once their names are imported.
 _REGISTERING = (
     "crfkit.estimators",
@@ -60,19 +62,20 @@ class Registry:
 
     def name(self, cls: type) -> str | None:
         """Return the name of a class, None if it has none."""
-        if cls not in self._names:
-            import_module("crfkit.persistence.classes")
-            self._name_classes()
+        for module in _CLASSES:
+            if cls not in self._names:
+                import_module(module)
+                self._name_classes()
         return self._names.get(cls)
 
     def find(self, name: Any) -> type:
         """Return the class of a name; ValueError if there is none."""
         if not isinstance(name, str):
             raise ValueError(f"the name of a class is {name!r:.80}")
-        import_module("crfkit.persistence.classes")
-        if name not in self._classes and name.startswith(("crfkit.", "sklearn.")):
-            for room in map(import_module, _REGISTERING):
-                list(map(partial(getattr, room), room.__all__))
+        import_module(_CLASSES[0])
+        for more in (_import_named, _import_further, _import_all):
+            if name not in self._classes:
+                more(name)
         if name not in self._classes:
             self._name_classes()
         if name not in self._classes:
@@ -87,6 +90,25 @@ class Registry:
         for check in (self._checks.get(type(item)), getattr(type(item), "_check_state", None)):
             if check is not None:
                 check(item)
+
+
+def _import_named(name: str) -> None:
+    """Import the estimator of a name."""
+    room, attribute = import_module(_REGISTERING[0]), name.removeprefix("crfkit.")
+    if attribute in room.__all__:
+        getattr(room, attribute)
+
+
+def _import_further(name: str) -> None:
+    """Import the classes of which few files have any."""
+    import_module(_CLASSES[1])
+
+
+def _import_all(name: str) -> None:
+    """Import all that registers classes, if the name is of a package whose classes these are."""
+    if name.startswith(("crfkit.", "sklearn.")):
+        for room in map(import_module, _REGISTERING):
+            list(map(partial(getattr, room), room.__all__))
 
 
 def _public_classes(room: ModuleType) -> Iterator[type]:

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 import crfkit
 import crfkit.calibration  # registers what it fits
 import crfkit.compat.sklearn_crfsuite  # registers its estimator
-import crfkit.persistence.classes  # registers those of rooms
+import crfkit.persistence.further_classes  # registers those of rooms
 from crfkit import (
     CRFClassifier,
     HMMClassifier,
