@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Any, ClassVar, Self
 
 from crfkit._progress import Task, listen, unlisten
+from crfkit._search_progress import SearchProgress, Sender, depth_of, is_search
 
 # Characters of a bar, the longest first, and how wide a line is that has one so long.
 BARS = ((24, 100), (16, 60), (6, 0))
@@ -26,8 +27,8 @@ class ProgressBar:
     Within ``with ProgressBar():`` all such work of the process is shown, whatever calls it:
     pipelines, searches and cross-validation of scikit-learn, too. With scikit-learn 1.9 or later it
     is also a callback: ``estimator.set_callbacks(ProgressBar())`` shows each fit of that estimator,
-    or of the pipeline or search. What is done in other processes (``n_jobs`` of a search) is not
-    seen.
+    or of the pipeline or search. As the callback of a search it counts the fits that have ended,
+    those in other processes (``n_jobs``) too; within ``with`` these are not seen.
 
     On a terminal and in a notebook one line is written over, elsewhere each phase that has ended
     gets a line. The line has the phase, the share that is done, what is known of it (iterations,
@@ -72,6 +73,8 @@ class ProgressBar:
     ) -> None:
         self.file, self.every, self.shown = file, every, shown
         self.interrupted = False
+        self._search: SearchProgress | None = None
+        self._sender: Sender | None = None  # in other processes, to the one that counts
         self._forget()
 
     def _forget(self) -> None:
@@ -83,11 +86,12 @@ class ProgressBar:
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is under way: other processes do not show it."""
-        return {name: getattr(self, name) for name in ("every", "interrupted")}
+        """Leave out what is under way: other processes do not show it, but tell of it."""
+        sender = self._sender if self._search is None else self._search.sender
+        return {"every": self.every, "interrupted": self.interrupted, "_sender": sender}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, file=None, shown=False)
+        self.__dict__.update(state, file=None, shown=False, _search=None)
         self._forget()
 
     def __enter__(self) -> Self:
@@ -111,14 +115,30 @@ class ProgressBar:
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Show no more: scikit-learn calls it where the fit has ended."""
+        self._end_search()
         self.__exit__(None, None, None)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing: fits tell of themselves."""
+        """Begin to count the fits of a search; other fits tell of themselves."""
+        if self.shown and self._search is None and is_search(context):
+            self._search = SearchProgress(context.max_subtasks, depth_of(context))
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Do nothing, and do not end the fit."""
+        """Count the fits of a search, and do not end the fit."""
+        sender = self._sender if self._search is None else self._search.sender
+        below = -1 if sender is None else depth_of(context) - sender.depth
+        if self._search is None and sender is not None and below == 1:
+            sender.send()
+        elif self._search is not None and below == 1:
+            self._search.count()
+        elif below == 0:
+            self._end_search()
         return False
+
+    def _end_search(self) -> None:
+        if self._search is not None:
+            self._search.close()
+            self._search = None
 
     def begin(self, task: Task) -> None:
         """Show that a piece of work begins."""

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -114,6 +115,42 @@ def test_it_is_a_callback_where_scikit_learn_has_such():
     assert f"{crf.n_iter_} iterations" in stream.getvalue()
     assert not is_heard()
     assert pickle.loads(pickle.dumps(ProgressBar())).shown is False
+
+
+class Context(NamedTuple):
+    """A task of scikit-learn, as callbacks see it."""
+
+    parent: Any = None
+    max_subtasks: int = 0
+    sequential_subtasks: bool = True
+
+
+def test_fits_in_other_processes_are_counted():
+    stream, search = io.StringIO(), Context(Context(), 3, False)
+    bar = ProgressBar(stream)
+    bar.setup(None, search.parent)
+    bar.on_fit_task_begin(None, search)
+    elsewhere, fit = pickle.loads(pickle.dumps(bar)), Context(search)
+    for of, task in [(elsewhere, fit), (elsewhere, Context(fit)), (bar, fit), (elsewhere, fit)]:
+        of.on_fit_task_end(None, task)
+    bar.on_fit_task_end(None, search)
+    elsewhere.on_fit_task_end(None, fit)  # late: there is nobody to be told
+    elsewhere.on_fit_task_end(None, fit)
+    bar.teardown(None, search.parent)
+    assert stream.getvalue().startswith("search   3/3 fits") and not is_heard()
+    bar.on_fit_task_begin(None, search)  # of a search that fails
+    bar.setup(None, search.parent)
+    bar.teardown(None, search.parent)
+
+
+def test_a_search_counts_its_fits():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
+    stream = io.StringIO()
+    grid = GridSearchCV(CRFClassifier(), {"c2": [0.1, 1.0]}, cv=2)
+    grid.set_callbacks(ProgressBar(stream)).fit(NAMED, y)
+    lines = stream.getvalue().splitlines()
+    assert sum(line.startswith("search   4/4 fits") for line in lines) == 1
+    assert not is_heard() and pickle.loads(pickle.dumps(grid)).best_params_ == grid.best_params_
 
 
 @pytest.mark.parametrize(
