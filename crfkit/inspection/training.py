@@ -175,5 +175,6 @@ def _mark_best(ax: Any, at: list[float], values: list[float]) -> None:
     ax.plot(at[best], values[best], "o", markersize=7, markerfacecolor="none", color=NEGATIVE)
     ax.annotate(
         f"best: {values[best]:.4g}", (at[best], values[best]), textcoords="offset points",
-        xytext=(0, -13), ha="center", fontsize=9,
+        xytext=(0, 8), ha="center", fontsize=9,
     )  # fmt: skip
+    ax.margins(y=0.22)  # above the best score is no line, but the number needs room
