@@ -414,11 +414,12 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str, of: str = "tok
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
     """Return a weight for each token, (N,), of those of S sequences or of their tokens.
 
-    The column of a data frame has one for each token, as that of labels.
+    The column of a data frame has one for each token, as that of labels. Where none are given, all
+    are one number in memory, which is read-only.
     """
     lengths = np.diff(offsets)
     if sample_weight is None:
-        return np.ones(int(offsets[-1]))
+        return np.broadcast_to(1.0, int(offsets[-1]))
     single = not hasattr(sample_weight, "__iter__") or getattr(sample_weight, "ndim", 1) == 0
     if single or isinstance(sample_weight, (str, bytes, Mapping)):
         raise TypeError(

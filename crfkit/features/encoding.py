@@ -159,6 +159,10 @@ class AttributeIndex(ABC):
         self.kept = self.kept_keys = self.kept_unknown = 0
         self.keys_of_tokens = Keys(self, "")
 
+    def release(self) -> None:
+        """Let go of what refers back to the index: it and its names are then freed at once."""
+        del self.keys_of_tokens
+
     @abstractmethod
     def __getitem__(self, name: Any) -> int:
         """Return the number of a name, `SKIP` where there is none."""

@@ -224,6 +224,7 @@ class SequenceVectorizer(SequenceTransformer):
         """Learn the names; return the rows of their numbers, and the column of each number."""
         rows = encode(X, index)
         names, columns = index.sorted_columns(rows.counts(len(index)), self.min_freq)
+        index.release()
         self._set_names(names)
         return rows, columns
 
@@ -253,6 +254,7 @@ class SequenceVectorizer(SequenceTransformer):
         index = GrowingIndex(self.vocabulary_)
         rows = encode(X, index)
         names = list(index)
+        index.release()
         added = sorted(names[known:])
         if not added:
             return self._pack(rows), self

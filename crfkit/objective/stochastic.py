@@ -87,7 +87,8 @@ class StochasticObjective:
     @cached_property
     def _weight(self) -> FloatArray:
         """The weights of all tokens, in the order in which sequences were dealt."""
-        return self._source_weight[self.tokens]
+        weight = self._source_weight
+        return weight if weight.strides == (0,) else weight[self.tokens]  # one number for all
 
     @property
     def data(self) -> PackedSequences:
