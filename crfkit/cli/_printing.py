@@ -125,7 +125,8 @@ class CSVPrinter(Printer):
         # A span has a probability of its own.
         notes = {} if "probability" in names and self.arguments.spans else answer.notes
         lines = [csv_row([*row, *notes.values()], sep) for row in rows]
-        first = [] if self._has_names else [csv_row([*names, *notes], sep)]
+        bare = self._has_names or self.data.given.header is False
+        first = [] if bare else [csv_row([*names, *notes], sep)]
         self._has_names = True
         return [*first, *lines, ""]
 

@@ -186,6 +186,14 @@ def test_tables_have_names_quotes_and_a_column_of_sequences(tmp_path, capsys):
     (tmp_path / "in.tsv").write_text("POS\tid\tWord\nNN\t1\tAnn\n")  # by name, in any order
     by_name = ["tag", tmp_path / "m", tmp_path / "in.tsv", "--format", "csv"]
     assert run(capsys, *by_name)[1] == "POS\tWord\tpredicted\nNN\tAnn\tB-PER\n\n"
+    (tmp_path / "bare.csv").write_text("Ann;B-PER\nsaid;O\n\n")
+    bare = ["--sep", ";", "--no-header"]
+    train_bare = ["train", tmp_path / "bare.csv", "--model", tmp_path / "b", "--quiet", *bare]
+    assert run(capsys, *train_bare)[0] == 0
+    _, out, _ = run(capsys, "tag", tmp_path / "b", tmp_path / "bare.csv")  # the model remembers
+    assert out == "Ann;B-PER;B-PER\nsaid;O;O\n\n"
+    (tmp_path / "again.csv").write_text(out)
+    assert run(capsys, "evaluate", tmp_path / "again.csv", *bare)[0] == 0
     code, _, err = run(capsys, *train, "--label", "Tga")
     assert code == 1 and "no column is named 'Tga'" in err
 

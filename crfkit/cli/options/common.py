@@ -49,7 +49,8 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         help="what cells are split at (default: blanks; csv: ,; of files .tsv tabs)",
     )
     add("--tabs", action="store_true", help="cells are split at tabs only, and may hold blanks")
-    what = "csv: whether the first row has the names of columns (default: --header)"
+    what = "csv: whether the first row has the names of columns, also of what is printed (default: "
+    what += "--header)"
     add("--header", action=argparse.BooleanOptionalAction, help=what)
     what = "csv: the column that tells sequences apart (default: blank rows do)"
     add("--by", metavar="COLUMN", help=what)
