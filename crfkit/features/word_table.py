@@ -36,10 +36,16 @@ class Lines(NamedTuple):
     @classmethod
     def of_text(cls, text: str, size: int) -> Self | None:
         """Return the lines of a text; None if they are not so many."""
-        found = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        return cls.of_bytes(np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), size)
+
+    @classmethod
+    def of_bytes(cls, text: ByteArray, size: int) -> Self | None:
+        """Return the lines of the bytes of a text; None if they are not so many."""
+        quads = np.zeros(len(text) // 4 + 3, "<i4")
+        quads.view(np.uint8)[: len(text)] = text
+        given = frozen(quads.astype(np.int32, copy=False)), len(text)
         ends, keys = np.empty((2, size), np.int64)
-        is_whole = lines_key(frozen(found), ends, keys) == size
-        return cls(found, ends, keys) if is_whole else None
+        return cls(text, ends, keys) if lines_key(*given, ends, keys) == size else None
 
     def string(self, chosen: IntArray) -> str:
         """Return the text of chosen lines."""
@@ -121,10 +127,9 @@ class WordTable:
 
     def lines(self) -> Lines:
         """Return the words as lines."""
-        text = self._text()
-        ends, keys = np.empty((2, len(self)), np.int64)
-        lines_key(frozen(text), ends, keys)
-        return Lines(text, ends, keys)
+        lines = Lines.of_bytes(self._text(), len(self))
+        assert lines is not None
+        return lines
 
     def _grow(self, needed: int) -> None:
         """Make room for more words, and for one of so many bytes."""

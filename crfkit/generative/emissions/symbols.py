@@ -81,20 +81,26 @@ class SymbolTables(NamedTuple):
 
     def unlisted(self) -> IntArray:
         """Return how many attributes of each block have no listed value of a label, (B, K)."""
-        n_blocks, n_labels = self.floor.shape
-        cells = self.block[self.row] * n_labels + self.labels
-        counts = np.bincount(cells, minlength=n_blocks * n_labels).reshape(n_blocks, n_labels)
+        counts = np.bincount(self._cells(), minlength=self.floor.size).reshape(self.floor.shape)
         found: IntArray = np.diff(self.starts)[:, None] - counts
+        return found
+
+    def _cells(self) -> IntArray:
+        """Return the place in `floor` of each listed log-probability, (n,)."""
+        n_blocks, n_labels = self.floor.shape
+        blocks = np.arange(0, n_blocks * n_labels, n_labels)
+        found: IntArray = np.repeat(blocks, np.diff(self.ptr[self.starts])) + self.labels
         return found
 
     def totals(self) -> FloatArray:
         """Return the sum of the probabilities of each column and label, (C, K)."""
-        n_blocks, n_labels = self.floor.shape
-        cells = self.block[self.row] * n_labels + self.labels
-        sums = np.bincount(cells, np.exp(self.values), minlength=n_blocks * n_labels)
-        blocks = sums.reshape(n_blocks, n_labels) + np.exp(self.floor) * self.unlisted()
-        totals = np.zeros((int(self.column[-1]) + 1, n_labels))
-        np.add.at(totals, self.column, blocks)
+        return self.sums(np.exp(self.values), np.exp(self.floor))
+
+    def sums(self, listed: FloatArray, floor: FloatArray) -> FloatArray:
+        """Return the sums of numbers in the place of `values` and `floor`, as `totals`."""
+        sums = np.bincount(self._cells(), listed, minlength=floor.size).reshape(floor.shape)
+        totals = np.zeros((int(self.column[-1]) + 1, floor.shape[1]))
+        np.add.at(totals, self.column, sums + floor * self.unlisted())
         return totals
 
     def of_label(self, label: int, attributes: slice) -> FloatArray:
@@ -211,9 +217,10 @@ class SymbolEmission(Emission, ABC):
         self, data: PackedSequences, codes: CodeArray, weight: FloatArray, n_labels: int
     ) -> Statistics:
         """Return the weighted counts of attributes and labels, (D, K)."""
-        size = data.n_features
-        times = np.diff(data.indptr)
-        labels, weights = np.repeat(codes, times), np.repeat(weight, times)
+        size, labels, weights = data.n_features, codes, weight
+        if len(data.indices) != len(codes):
+            times = np.diff(data.indptr)
+            labels, weights = np.repeat(codes, times), np.repeat(weight, times)
         if size * n_labels <= MANY:
             cells = data.indices.astype(np.int64) * n_labels + labels
             counts = np.bincount(cells, weights, size * n_labels)

@@ -224,8 +224,8 @@ def normalized(*blocks: _Joint) -> SymbolTables:
     starts = np.cumsum([0, *sizes])
     floor = np.array([block.floor for block in blocks])
     with np.errstate(divide="ignore", invalid="ignore"):
-        joint = SymbolTables.of(starts, np.zeros(len(sizes), np.int64), listed, np.log(floor))
-        joint = joint._replace(values=np.log(joint.values))
-        totals = joint.totals()[0]
+        joint = SymbolTables.of(starts, np.zeros(len(sizes), np.int64), listed, floor)
+        totals = joint.sums(joint.values, floor)[0]
         floor = np.where(totals > 0, np.log(floor) - np.log(totals), -np.log(starts[-1]))
-        return joint._replace(values=joint.values - np.log(totals)[joint.labels], floor=floor)
+        values = np.log(joint.values) - np.log(totals)[joint.labels]
+        return joint._replace(values=values, floor=floor)

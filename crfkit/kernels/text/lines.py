@@ -4,6 +4,11 @@ Shapes: ``n`` bytes of ``N`` lines, each of which ends with `NEWLINE`; ``W`` wor
 which are lines, too. A line has a key: of at most `SHORT` bytes these and their number, of more a
 hash, so that only the bytes of those have to be compared. The table is open addressing with linear
 probing (Knuth 1998, section 6.4, algorithm L).
+
+References
+----------
+D. E. Knuth (1998). The art of computer programming 3: sorting and searching.
+H. S. Warren (2012). Hacker's delight.
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ AHEAD = 8  # lines before it is read, a slot is asked for
 HASH_BITS = 31  # hashes and the factor are below 2^31, so that products stay within 63 bits
 HASH_MASK = 2147483647
 FACTOR = 1640531527
-SHORT, BYTE = 7, 8
+SHORT, BYTE = 6, 8
+ONES, BYTES, QUAD = 0x01010101010101, 0xFFFFFFFFFFFFFF, 0xFFFFFFFF
 LONG = 1 << 62  # keys from here on are hashes
 
 
@@ -45,36 +51,55 @@ def _first_slot(key: int, slots: IntArray) -> int:
     return slot
 
 
+@part
+def _mixed(value: int, number: int) -> int:
+    """Return the hash of what had one so far, and a number that follows."""
+    product = (value ^ _folded(number)) * FACTOR
+    return (product ^ (product >> HASH_BITS)) & HASH_MASK
+
+
+@part
+def _bytes_at(quads: CodeArray, place: int) -> int:
+    """Return the seven bytes from `place` on, the first one lowest."""
+    n, bits = place >> 2, (place & 3) * BYTE
+    low, middle, high = int(quads[n]) & QUAD, int(quads[n + 1]) & QUAD, int(quads[n + 2]) & QUAD
+    return ((low >> bits) | (middle << (32 - bits)) | (high << (56 - bits) << BYTE)) & BYTES
+
+
 @kernel
 def lines_key(
-    text: ByteArray,  # (n,)
+    quads: CodeArray,  # the n bytes, four in each number, the first one lowest, and 8 more
+    n_bytes: int,
     ends: IntArray,  # (N,) out: where lines end
     keys: IntArray,  # (N,) out
 ) -> int:
     """Find the lines of a text, and their keys; returns how many there are.
 
-    More than N are counted, but not noted.
+    More than N are counted, but not noted. Seven bytes are read at a time: of these, the lowest bit
+    of `marks` is the highest of the first one that is `NEWLINE` (Warren 2012, section 6-1).
     """
-    n, begin, key, value = 0, 0, 0, 0
+    n, place, begin, value = 0, 0, 0, 0
     size: int = ends.shape[0]
-    for place in range(text.shape[0]):
-        byte, length = int(text[place]), place - begin
-        if byte == NEWLINE:
-            if n < size:
-                ends[n] = place
-                if length > SHORT:
-                    key = LONG + ((length & HASH_MASK) >> 1 << HASH_BITS) + value
-                else:
-                    key += length << (BYTE * SHORT)
-                keys[n] = key
-            n, begin, key = n + 1, place + 1, 0
-        elif length < SHORT:
-            key += byte << (BYTE * length)
-        else:
-            if length == SHORT:
-                value = _folded(key)
-            product = (value ^ byte) * FACTOR
-            value = (product ^ (product >> HASH_BITS)) & HASH_MASK
+    while place < n_bytes:
+        part_of = _bytes_at(quads, place)
+        found = part_of ^ (NEWLINE * ONES)
+        marks = (found - ONES) & ~found & (128 * ONES)
+        if marks == 0:
+            value, place = _mixed(value, part_of), place + 7
+            continue
+        lowest = marks & -marks
+        for count in range(6):
+            place += lowest > 128 << (BYTE * count)
+        rest, length = part_of & ((lowest >> 7) - 1), place - begin
+        if n < size:
+            ends[n] = place
+            if length > SHORT:
+                length = (length << HASH_BITS) & (LONG - 1)
+                keys[n] = LONG + length + _mixed(value, rest)
+            else:
+                keys[n] = rest + (length << (BYTE * SHORT))
+        place += 1
+        n, begin, value = n + 1, place, 0
     return n
 
 
