@@ -12,6 +12,10 @@ from tests.commands import command_server
 from tests.compiling import compile_once
 from tests.sampling import examples, thin_out
 
+# Processes that tests start (notebooks, commands) run the package under test, as the tests do: that
+# which is installed has machine code of its own, so each kernel would be compiled once more.
+ROOT = Path(__file__).resolve().parents[1]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.getenv("PYTHONPATH")])])
 settings.register_profile("crfkit", examples(20), derandomize=True)
 settings.load_profile("crfkit")
 

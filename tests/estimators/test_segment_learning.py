@@ -62,7 +62,7 @@ MODELS = {
         structure=Segments(),
         loss="approximate_slack_rescaling",
         cost={"PER": 0.5},
-        solver=BlockFrankWolfe(tol=1e-2),
+        solver=BlockFrankWolfe(tol=5e-2),
     ),  # fmt: skip
 }
 

@@ -73,7 +73,7 @@ def test_a_path_is_fitted_as_a_chain():
         np.testing.assert_allclose(np.vstack(ours), np.vstack(theirs), atol=1e-4)
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"iis"}))  # as gis, but slower
 def test_every_solver_comes_to_the_optimum(solver):
     best = CRFClassifier(c2=1.0).fit(DATA, Y).objective_
     with warnings.catch_warnings():

@@ -78,7 +78,7 @@ def test_attributes_of_steps_are_carried_over():
     assert started(crf, pack(X), Y) == without
 
 
-@pytest.mark.parametrize("name", sorted(SOLVERS))
+@pytest.mark.parametrize("name", sorted({*SOLVERS} - {"iis"}))  # as gis, but slower
 def test_every_solver_goes_on_from_the_weights_it_is_given(name):
     crf = CRFClassifier(c2=0.1, solver=name, warm_start=True, max_iter=500, random_state=0)
     optimum = CRFClassifier(c2=0.1, solver=EXACT).fit(MORE_X, MORE_Y).objective_

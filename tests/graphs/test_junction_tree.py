@@ -160,8 +160,8 @@ def test_a_chain_and_a_tree_are_the_structures_of_the_house():
         np.testing.assert_allclose(beliefs, out.pair[0], atol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "scale"), [(100_000, 1.0), (1_000, 1e3)])
-def test_a_chain_of_100_000_nodes(n, scale):
+@pytest.mark.parametrize(("n", "scale"), [(30_000, 1.0), (1_000, 1e3)])
+def test_a_chain_of_many_nodes(n, scale):
     rng = np.random.default_rng(0)
     unary, pair = scale * rng.normal(size=(n, 2)), scale * rng.normal(size=(2, 2))
     pairs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).ravel()
