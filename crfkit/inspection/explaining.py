@@ -48,8 +48,8 @@ def explain(
         hidden Markov model whose emissions are sums over attributes; or what :func:`weights` takes
         beside.
     x : sequence
-        One sequence, in the form of those that the model predicts; for a model of data frames, the
-        rows of one.
+        One sequence, in the form of those that the model predicts; of packed ones, ``X[[s]]``; for
+        a model of data frames, the rows of one.
     position : int, optional
         Compare with the best labeling that has another label at this token; from the end, if below
         0. By default with the second best labeling, or with `other`.
@@ -94,7 +94,10 @@ def explain(
     0.0
     """
     inner = opened(model)
-    X = inner.sequences(x) if inner.takes_frame(x) else [x]
+    if isinstance(x, PackedSequences):
+        X: Any = x
+    else:
+        X = inner.sequences(x) if inner.takes_frame(x) else [x]
     view = linear_view(inner.model, inner.transform(X))
     question, data = _Question(view, constraints), view.data
     codes = question.chosen() if labels is None else question.given(labels, "labels")

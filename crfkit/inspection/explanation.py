@@ -15,8 +15,8 @@ from crfkit.inspection.markup import (
     ORANGE,
     bar,
     code,
+    frame_of,
     framed,
-    import_pandas,
     number,
     page,
     short,
@@ -145,7 +145,7 @@ class Explanation:
         terms = self.terms
         if of != "difference":
             terms = self._asked.terms(codes if of == "labels" else others)
-        frame = import_pandas().DataFrame(terms, columns=list(Term._fields))
+        frame = frame_of(terms, Term._fields)
         frame.insert(1, "token", [self.tokens[term.position] for term in terms])
         return frame
 

@@ -25,6 +25,7 @@ vertical-align:middle;background:none;color:inherit}
 .crfkit code{font-family:ui-monospace,monospace;background:none;color:inherit;font-size:12.5px}
 </style>"""
 LONGEST_NAME = 60  # letters of a name that are shown
+_NAMES = ("attribute", "from_label", "label")
 
 
 def page(body: str, title: str = "crfkit") -> str:
@@ -57,6 +58,19 @@ def code(name: Any) -> str:
     text, shown = str(name), short(name)
     title = "" if shown == text else f' title="{escape(text[:1000])}"'
     return f"<code{title}>{escape(shown)}</code>"
+
+
+def frame_of(rows: Sequence[Any], fields: Sequence[str]) -> Any:
+    """Return a pandas DataFrame of tuples.
+
+    Attributes and labels stay what they are: integers beside None would become floats.
+    """
+    pandas = import_pandas()
+    frame = pandas.DataFrame(rows, columns=list(fields))
+    for place, name in enumerate(fields):
+        if name in _NAMES:
+            frame[name] = pandas.Series([row[place] for row in rows], dtype=object)
+    return frame
 
 
 def number(value: float, digits: int = 3) -> str:

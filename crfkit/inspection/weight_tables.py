@@ -19,6 +19,7 @@ from crfkit.generative.model import HiddenProbabilities
 from crfkit.inspection.markup import (
     bar,
     code,
+    frame_of,
     framed,
     import_pandas,
     number,
@@ -75,7 +76,7 @@ class TopWeights(list[Weight]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with the fields of :class:`Weight` as columns."""
-        return import_pandas().DataFrame(list(self), columns=list(Weight._fields))
+        return frame_of(self, Weight._fields)
 
     def _repr_html_(self) -> str:
         """Return a table with a bar for each weight."""

@@ -10,6 +10,7 @@ from crfkit import (
     HMMClassifier,
     MaxMarginCRF,
     MEMMClassifier,
+    PackedSequences,
     SemiMarkovCRF,
     SequenceVectorizer,
     TransitionFeatures,
@@ -67,6 +68,17 @@ def test_terms_add_up_to_the_difference_of_log_probabilities(name):
             assert sum(r.contribution for r in why.reasons()) == pytest.approx(added, abs=1e-9)
             scores = why.to_frame("labels").contribution.sum()
             assert scores == pytest.approx(why.score, abs=1e-9)
+
+
+def test_packed_sequences_are_explained_and_numbers_stay_what_they_are():
+    rows = [np.eye(3)[[0, 1, 2, 1]]] * 3
+    packed = PackedSequences.from_matrices(rows)
+    model = CRFClassifier(max_iter=20).fit(packed, [[0, 1, 2, 1]] * 3)
+    why = explain(model, packed[[1]], 1)
+    assert str(why) == str(explain(model, rows[1], 1))
+    terms = why.to_frame()
+    assert {type(k) for k in terms.label} == {int}
+    assert {type(k) for k in terms.attribute if k is not None} == {int}
 
 
 def test_the_other_labeling_is_the_best_with_another_label_there():

@@ -53,6 +53,22 @@ def test_tokens_are_shown_with_true_labels_below_wrong_ones(model, tmp_path):
         show_tokens(model, X[:1], [["O"]])
 
 
+@pytest.mark.parametrize(
+    ("shown", "options", "message"),
+    [
+        (show_spans, {"y": [["O", "O"]]}, "sequence 0: y has 2 labels for 3 tokens"),
+        (show_tokens, {"y": [["O"] * 4]}, "sequence 0: y has 4 labels for 3 tokens"),
+        (show_spans, {"y": [[(2, 4, "LOC")]]}, "is not within its 3 tokens"),
+        (show_spans, {"tokens": [["in", "New"]]}, r"tokens has \[2\] words, but X has \[3\]"),
+    ],
+)
+def test_truth_and_words_must_fit_the_tokens(model, shown, options, message):
+    for given in (model, None):
+        if given is not None or "y" in options:
+            with pytest.raises(ValueError, match=message):
+                shown(given, X[:1], **options)
+
+
 def test_sequences_are_read_as_far_as_they_are_shown(model):
     shown = show_spans(model, iter(X), n=3)
     assert len(shown.lines) == 3 and shown.n_left_out is None
