@@ -414,6 +414,10 @@ class _Writer:
 
     def _label(self, label: Any, where: str) -> Any:
         if label is not UNLABELED:
+            if self.unlabeled is not None and label == self.unlabeled:
+                raise ColumnFormatError(
+                    f"{where}: the label {label!r} is what stands for UNLABELED; pass another mark"
+                )
             return label
         if self.unlabeled is None:
             raise ColumnFormatError(f"{where}: the label is UNLABELED; pass unlabeled='_'")

@@ -11,9 +11,8 @@ from typing import IO, Any
 from crfkit._types import Segment
 from crfkit._warnings import warn_user
 from crfkit.data import UNLABELED
-from crfkit.io.atomic import open_for_writing
 from crfkit.io.records import annotated, as_json, as_texts, labeled_spans
-from crfkit.io.streams import ColumnFormatError, open_bytes
+from crfkit.io.streams import ColumnFormatError, open_packed, read_packed
 from crfkit.text import AnnotatedText, to_tokens
 
 #: The attribute of spans in which probabilities are: ``span._.confidence``.
@@ -55,8 +54,7 @@ def read_docbin(
 
     path = isinstance(source, (str, os.PathLike))
     if path:
-        with open_bytes(os.fspath(source)) as file:  # type: ignore[arg-type]
-            data = file.read()
+        data = read_packed(os.fspath(source))  # type: ignore[arg-type]
     else:
         data = source.read()  # type: ignore[union-attr]
     name = os.fspath(source) if path else getattr(source, "name", "<stream>")  # type: ignore[arg-type]
@@ -294,7 +292,7 @@ def write_docbin(
     if not isinstance(target, (str, os.PathLike)):
         target.write(data)
         return
-    with open_for_writing(os.fspath(target)) as file:
+    with open_packed(os.fspath(target)) as file:
         file.write(data)
 
 

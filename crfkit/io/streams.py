@@ -155,6 +155,16 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
         yield binary
 
 
+def read_packed(path: str) -> bytes:
+    """Return what a path holds, unpacked by its suffix; ColumnFormatError if that is damaged."""
+    try:
+        with open_bytes(path) as binary:
+            return binary.read()
+    except Exception as error:
+        _tell_damage(error, path)
+        raise
+
+
 class _ToldFile(io.FileIO):
     """A file that tells how much of it has been read."""
 
@@ -263,19 +273,20 @@ def raw_lines(source: Source, encoding: str) -> Iterator[Any]:
         except UnicodeDecodeError as error:
             raise _undecodable(name, number, error) from error
         except Exception as error:
-            # An errno marks trouble of the machine; damaged data raise without one.
-            if not _is_damage(error) or getattr(error, "errno", None) is not None:
-                raise
-            raise ColumnFormatError(
-                f"{name}, after line {number}: the compressed data are cut short or damaged "
-                f"({error}); fetch or write the file again"
-            ) from error
+            _tell_damage(error, f"{name}, after line {number}")
+            raise
 
 
-def _is_damage(error: Exception) -> bool:
-    """Whether an error tells that packed data are damaged."""
+def _tell_damage(error: Exception, where: str) -> None:
+    """Raise ColumnFormatError if an error tells that packed data are damaged."""
     kinds = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-    return isinstance(error, kinds) or type(error).__name__ == "ZstdError"
+    known = isinstance(error, kinds) or type(error).__name__ == "ZstdError"
+    # An errno marks trouble of the machine; damaged data raise without one.
+    if known and getattr(error, "errno", None) is None:
+        raise ColumnFormatError(
+            f"{where}: the compressed data are cut short or damaged ({error}); fetch or write the "
+            "file again"
+        ) from error
 
 
 def read_text(source: Source, encoding: str) -> str:
@@ -305,15 +316,22 @@ def _takes_text(stream: Any) -> bool:
 
 
 @contextmanager
+def open_packed(path: str) -> Iterator[IO[bytes]]:
+    """Open a path for writing, packed by its suffix; a file is replaced as a whole."""
+    with ExitStack() as stack:
+        binary: IO[bytes] = stack.enter_context(open_for_writing(path))
+        if packed := _packed(binary, path, "wb"):
+            binary = stack.enter_context(packed)
+        yield binary
+
+
+@contextmanager
 def open_output(target: Target) -> Iterator[Callable[[str], object]]:
     """Yield a function that writes text to `target`: UTF-8 for a path or a binary stream."""
     with ExitStack() as stack:
         stream: Any = target
         if _is_path(target):
-            path = os.fspath(target)
-            stream = stack.enter_context(open_for_writing(path))
-            if packed := _packed(stream, path, "wb"):
-                stream = stack.enter_context(packed)
+            stream = stack.enter_context(open_packed(os.fspath(target)))
         if _takes_text(stream):
             yield stream.write
         else:

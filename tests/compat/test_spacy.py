@@ -26,6 +26,8 @@ TEXTS = [
 def test_documents_come_back_from_files_and_memory(tmp_path):
     write_docbin(tmp_path / "a.spacy", TEXTS)
     found = read_docbin(tmp_path / "a.spacy")
+    write_docbin(tmp_path / "a.spacy.gz", TEXTS)
+    assert read_docbin(tmp_path / "a.spacy.gz") == found
     for one, other in zip(found, TEXTS, strict=True):
         assert (one.text, one.spans, one.id, one.meta) == (
             other.text, other.spans, other.id, other.meta)  # fmt: skip
@@ -63,6 +65,9 @@ def test_what_is_no_docbin_is_named(tmp_path):
     (tmp_path / "a.spacy").write_bytes(b"no")
     with pytest.raises(ColumnFormatError, match="a.spacy is no DocBin"):
         read_docbin(tmp_path / "a.spacy")
+    (tmp_path / "a.gz").write_bytes(b"no")
+    with pytest.raises(ColumnFormatError, match="a.gz: the compressed data are .* damaged"):
+        read_docbin(tmp_path / "a.gz")
 
 
 SENTENCES = [

@@ -93,6 +93,10 @@ def test_a_sequence_may_be_a_row_or_the_table_without_header():
         (lambda: write_csv(io.StringIO(), [[""]], by=None), "would end the sequence"),
         (lambda: write_csv(io.StringIO(), [[]]), "sequence 0 is empty"),
         (lambda: write_csv(io.StringIO(), [[3]]), "not iterable"),
+        (
+            lambda: write_csv(io.StringIO(), [["a"]], [["_"]], unlabeled="_"),
+            "position 0: the label '_' is what stands for UNLABELED",
+        ),
         (lambda: write_csv(io.StringIO(), [["a b"]], within=" "), "a cell holds ' '"),
         (lambda: write_csv(io.StringIO(), [[{"a": "x"}, {"b": "x"}]]), "position 1: the columns"),
         (lambda: read_hugging_face([{"tokens": ["a"], "ner_tags": [0]}]), "pass names="),
