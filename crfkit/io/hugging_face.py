@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from numbers import Integral
 from typing import Any
 
@@ -221,16 +222,26 @@ def hugging_face_columns(
     >>> hugging_face_columns([["Ann", "sleeps"]], [["B-PER", "O"]])
     ({'tokens': [['Ann', 'sleeps']], 'ner_tags': [[1, 0]]}, ['O', 'B-PER'])
     """
-    words, labels = [list(row) for row in tokens], [list(row) for row in y]
-    if len(words) != len(labels):
-        raise ValueError(f"{len(words)} sequences of tokens, but {len(labels)} of labels")
+    labels = [list(row) for row in y]
     known = label_names(labels) if names is None else list(names)
+    rows = list(_numbered(tokens, labels, known))
+    return {"tokens": [row[0] for row in rows], "ner_tags": [row[1] for row in rows]}, known
+
+
+def _numbered(
+    tokens: Iterable[Sequence[str]], y: Iterable[Sequence[Any]], known: Sequence[str]
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield the tokens of rows, and the numbers of their labels."""
     numbers: dict[Any, int] = {name: number for number, name in enumerate(known)}
     numbers[UNLABELED] = IGNORED
-    for s, (row, own) in enumerate(zip(words, labels, strict=True)):
-        if len(row) != len(own):
-            raise ValueError(f"sequence {s}: {len(row)} tokens, but {len(own)} labels")
-        for position, (word, label) in enumerate(zip(row, own, strict=True)):
+    for s, (row, own) in enumerate(zip_longest(tokens, y)):
+        if row is None or own is None:
+            more, fewer = ("labels", "tokens") if row is None else ("tokens", "labels")
+            raise ValueError(f"there are more sequences of {more} than the {s} of {fewer}")
+        words, labels = list(row), list(own)
+        if len(words) != len(labels):
+            raise ValueError(f"sequence {s}: {len(words)} tokens, but {len(labels)} labels")
+        for position, (word, label) in enumerate(zip(words, labels, strict=True)):
             if not isinstance(word, str):
                 raise TypeError(
                     f"sequence {s}, position {position}: the token is {word!r:.60}, not a str"
@@ -240,8 +251,7 @@ def hugging_face_columns(
                     f"sequence {s}, position {position}: the label {label!r:.60} has none of the "
                     f"names {known!r:.200}"
                 )
-    tags = [[numbers[label] for label in row] for row in labels]
-    return {"tokens": words, "ner_tags": tags}, known
+        yield words, [numbers[label] for label in labels]
 
 
 def write_hugging_face(
@@ -257,7 +267,8 @@ def write_hugging_face(
     target : path or file object
         As of :func:`write_columns`: a path is replaced after all was written.
     tokens, y, names
-        As for :func:`hugging_face_columns`, also in what is raised.
+        As for :func:`hugging_face_columns`, also in what is raised. With `names`, one sequence is
+        in memory at a time.
 
     Returns
     -------
@@ -272,10 +283,12 @@ def write_hugging_face(
     {"id": "0", "tokens": ["Ann", "sleeps"], "ner_tags": [1, 0]}
     ['O', 'B-PER']
     """
-    columns, known = hugging_face_columns(tokens, y, names)
+    if names is None:  # all labels must be known before the first is written
+        y = [list(row) for row in y]
+    known = label_names(y) if names is None else list(names)
 
     def rows() -> Iterator[tuple[str, Record]]:
-        for s, (words, tags) in enumerate(zip(*columns.values(), strict=True)):
+        for s, (words, tags) in enumerate(_numbered(tokens, y, known)):
             yield f"sequence {s}", {"id": str(s), "tokens": words, "ner_tags": tags}
 
     write_json_lines(target, rows())

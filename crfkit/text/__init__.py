@@ -7,6 +7,7 @@ from crfkit.text.alignment import TokenizedTexts as TokenizedTexts
 from crfkit.text.alignment import from_tokens as from_tokens
 from crfkit.text.alignment import to_tokens as to_tokens
 from crfkit.text.annotate import annotate as annotate
+from crfkit.text.annotate import iter_annotate as iter_annotate
 from crfkit.text.annotated import AnnotatedText as AnnotatedText
 from crfkit.text.offsets import spans_to_tags as spans_to_tags
 from crfkit.text.offsets import tags_to_spans as tags_to_spans

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
-from crfkit._params import check_flag
+from crfkit._params import check_flag, check_whole
 from crfkit.text.alignment import as_annotated, places_of, spans_at, token_spans
 from crfkit.text.annotated import OF_SPANS, AnnotatedText
 from crfkit.text.tokenizers import as_tokenizer
@@ -68,10 +69,57 @@ def annotate(
     """
     check_flag("confidence", confidence)
     chosen = None if tokenizer is None else as_tokenizer(tokenizer)
-    items = list(as_annotated(texts))
-    offsets = [places_of(item, number, chosen) for number, item in enumerate(items)]
+    items = list(enumerate(as_annotated(texts)))
+    return _annotated(model, items, chosen, confidence, features, constraints)
+
+
+def iter_annotate(
+    model: Any,
+    texts: Iterable[str | AnnotatedText],
+    tokenizer: Any = "words",
+    confidence: bool = True,
+    *,
+    features: Callable[[list[str]], Any] | None = None,
+    constraints: Any = None,
+    batch_size: int = 1000,
+) -> Iterator[AnnotatedText]:
+    """Iterate over what :func:`annotate` returns, holding a batch of texts in memory at a time.
+
+    Parameters, texts and errors are the same. The model is asked once a batch of so many texts, and
+    its own errors count the sequences from the first of the batch.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier, WindowFeatures
+    >>> from crfkit.text import iter_annotate
+    >>> model = CRFClassifier(features=WindowFeatures(tag=None))
+    >>> model = model.fit([["Ann", "sleeps"], ["A", "dog"]], [["B-PER", "O"], ["O", "O"]])
+    >>> lines = iter(["Ann, sleeps.", "A dog"])
+    >>> [found.covered() for found in iter_annotate(model, lines)]
+    [['Ann'], []]
+    """
+    check_flag("confidence", confidence)
+    check_whole("batch_size", batch_size, 1)
+    chosen = None if tokenizer is None else as_tokenizer(tokenizer)
+    items = enumerate(as_annotated(texts))
+    batches = iter(lambda: list(islice(items, batch_size)), [])
+    return chain.from_iterable(
+        _annotated(model, batch, chosen, confidence, features, constraints) for batch in batches
+    )
+
+
+def _annotated(
+    model: Any,
+    items: list[tuple[int, AnnotatedText]],
+    tokenizer: Any,
+    confidence: bool,
+    features: Callable[[list[str]], Any] | None,
+    constraints: Any,
+) -> list[AnnotatedText]:
+    """Return texts, of which the numbers are known, with what a model finds."""
+    offsets = [places_of(item, number, tokenizer) for number, item in items]
     filled = [s for s, places in enumerate(offsets) if places]
-    tokens = [[items[s].text[a:b] for a, b in offsets[s]] for s in filled]
+    tokens = [[items[s][1].text[a:b] for a, b in offsets[s]] for s in filled]
     X = tokens if features is None else [features(each) for each in tokens]
     found = dict(zip(filled, predicted_spans(model, X, confidence, constraints), strict=True))
     nothing: tuple[list[Any], list[float] | None] = ([], [] if confidence else None)
@@ -83,7 +131,7 @@ def annotate(
             span_probabilities=probabilities,
             offsets=offsets[s],
         )
-        for s, item in enumerate(items)
+        for s, (_, item) in enumerate(items)
         for spans, probabilities in [found.get(s, nothing)]
     ]
 

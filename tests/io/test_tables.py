@@ -108,6 +108,10 @@ def test_a_sequence_may_be_a_row_or_the_table_without_header():
         (lambda: read_hugging_face([{"tokens": [1], "ner_tags": ["O"]}]), "the token is 1"),
         (lambda: hugging_face_columns([["a"]], [["X"]], ["O"]), "position 0: the label 'X'"),
         (lambda: hugging_face_columns([["a"]], [[]]), "1 tokens, but 0"),
+        (
+            lambda: hugging_face_columns([["a"]], []),
+            "more sequences of tokens than the 0 of labels",
+        ),
     ],
 )
 def test_what_breaks_a_table_is_named(call, message):

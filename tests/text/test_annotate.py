@@ -5,7 +5,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import CRFClassifier, SemiMarkovCRF, StructuredPerceptron, TemplateFeatures
 from crfkit.metrics import Segment
-from crfkit.text import AnnotatedText, annotate, from_tokens, to_tokens
+from crfkit.text import AnnotatedText, annotate, from_tokens, iter_annotate, to_tokens
 
 TEXTS = [
     AnnotatedText("Ann Lee lives in Rome.", [(0, 7, "PER"), (17, 21, "LOC")], id=1),
@@ -27,6 +27,10 @@ def test_texts_get_the_spans_of_the_model_and_their_probabilities():
     found = annotate(model, [*TEXTS, "  ", ""])
     assert [one.spans for one in found] == [*(one.spans for one in TEXTS), [], []]
     assert (found[1].id, found[1].meta, found[2].span_probabilities) == (2, {"by": "x"}, [])
+    batches = iter_annotate(model, iter([*TEXTS, "  ", "", *TEXTS]), batch_size=3)
+    assert list(batches) == [*found, *found[:2]]
+    with pytest.raises(TypeError, match="text 4 is a int"):
+        list(iter_annotate(model, ["a"] * 4 + [7], batch_size=3))
     expected = model.predict_span_proba(X)
     assert [one.span_probabilities for one in found[:2]] == [p.tolist() for p in expected]
     (other,) = annotate(model, [replace(TEXTS[1], meta={"by": "x", "relations": [1]})])
