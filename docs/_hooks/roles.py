@@ -94,7 +94,7 @@ def markdown(text: str, where: str) -> str:
     text = MATH.sub(_block, text)
     text = CHOICES.sub(r"\1\2", text)
     text = ROLE.sub(lambda match: _role(match, where), text)
-    text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
+    text = re.sub(r"\[(\d+)\]_", r"\\[\1\\]", text)  # two in a row would be a link
     text = REFERENCE.sub(r"\1\n\1\2. ", text)
     text = SEE_ALSO.sub(lambda match: _see_also(match[1], where), text)
     text = INNER.sub(r"\n\1- `\2` (\3):\n", text)
