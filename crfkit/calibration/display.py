@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from crfkit._displays import Display, pyplot
 from crfkit._types import FloatArray
 from crfkit.metrics import ReliabilityCurve, judged_confidence, reliability_curve
 
@@ -14,7 +15,7 @@ _X_LABEL = "Mean confidence"
 _Y_LABEL = "Share of right predictions"
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """A reliability diagram: how often predictions are right, by their confidence.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`, as the displays of scikit-learn are.
@@ -127,7 +128,7 @@ class ReliabilityDisplay:
         **kwargs
             For ``matplotlib.axes.Axes.plot``.
         """
-        plt = _pyplot()
+        plt = pyplot("ReliabilityDisplay")
         below = None
         if ax is None:
             ratios = {"height_ratios": [3, 1]}
@@ -149,14 +150,3 @@ class ReliabilityDisplay:
             below.set(xlabel=_X_LABEL, ylabel="Count")
         self.ax_, self.histogram_ax_, self.figure_ = ax, below, ax.figure
         return self
-
-
-def _pyplot() -> Any:
-    """Return matplotlib's pyplot; ImportError says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "reliability diagrams need matplotlib: pip install 'crfkit[plot]'."
-        ) from error
-    return plt

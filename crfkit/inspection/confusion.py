@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from crfkit._displays import Display, pyplot
 from crfkit._types import IntArray, Segment
 from crfkit.data.labels import by_sequence
 from crfkit.inspection.markup import import_pandas
 from crfkit.inspection.models import name_of, opened
-from crfkit.inspection.plotting import NEGATIVE, POSITIVE, mixed, pyplot, shortened, text_color
+from crfkit.inspection.plotting import NEGATIVE, POSITIVE, mixed, shortened, text_color
 from crfkit.inspection.spans import segments_of_labels
 from crfkit.labels.sequences import sorted_labels
 
@@ -51,7 +52,7 @@ def entity_confusion(
     return found
 
 
-class EntityConfusionDisplay:
+class EntityConfusionDisplay(Display):
     """What has become of true entities: found, of another type, with other ends, missed.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`, as the displays of scikit-learn are.
@@ -202,9 +203,7 @@ class EntityConfusionDisplay:
         ax.set_yticks(range(n_rows), [*names, SPURIOUS], fontsize=font)
         ax.set(xlabel="predicted", ylabel="true", title=self.name or "")
         ax.tick_params(length=0)
-        for place in (n_columns - 2.5, None):
-            if place is not None:
-                ax.axvline(place, color="#808080", linewidth=1.0)
+        ax.axvline(n_columns - 2.5, color="#808080", linewidth=1.0)
         ax.axhline(n_rows - 1.5, color="#808080", linewidth=1.0)
         for side in ax.spines.values():
             side.set_visible(False)

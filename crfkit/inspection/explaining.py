@@ -23,6 +23,8 @@ from crfkit.potentials.blocks import NAMES_OF, TOKENS
 from crfkit.structures import NoPathError, Structure
 from crfkit.structures.base import Capability
 
+_TOGETHER = 256  # copies of a sequence that are labeled at once
+
 
 def explain(
     model: Any,
@@ -310,6 +312,3 @@ def _with_zeros(data: PackedSequences, entries: Sequence[tuple[int, int]]) -> Pa
         **(copies.__dict__ | {"values": values, "dense": dense})
     )
     return changed
-
-
-_TOGETHER = 256  # copies of a sequence that are labeled at once

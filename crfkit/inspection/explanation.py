@@ -271,12 +271,13 @@ class Explanation:
                 name = f"{name} × {row.value:g}"
             rows.append([number(row.contribution), row.token, name, row.mine, row.theirs])
         more = len(self.reasons()) - len(found)
-        lines = ["; ".join(said), self._odds(), self._chances(), "", text_table(rows, numbers=[0])]
+        told = [line for line in ("; ".join(said), self._odds(), self._chances()) if line]
+        lines = [*told, "", text_table(rows, numbers=[0])]
         if more > 0:
             rest = self.difference - sum(row.contribution for row in found)
             lines.append(f"{number(rest)}  {more} more")
         lines.append(f"{number(self.difference)}  in all")
-        return "\n".join(line for line in lines if line or line == "")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -307,10 +308,8 @@ class Explanation:
 
     def _strip(self) -> str:
         """Return the tokens that are near what differs, with both labels, as HTML."""
-        added, differ = (
-            self.by_token(),
-            [a != b for a, b in zip(self.labels, self.other, strict=True)],
-        )
+        added = self.by_token()
+        differ = [a != b for a, b in zip(self.labels, self.other, strict=True)]
         first = max(0, (differ.index(True) if True in differ else 0) - _TOKENS // 3)
         most = float(np.abs(added).max(initial=0.0))
         cells = ['<span class="dim">…</span>'] * (first > 0)

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 from sklearn.model_selection import learning_curve
 
+from crfkit._displays import Display, pyplot
 from crfkit._params import check_option
 from crfkit._types import FloatArray, IntArray
-from crfkit.inspection.plotting import NEGATIVE, POSITIVE, plain, pyplot
+from crfkit.inspection.plotting import NEGATIVE, POSITIVE, plain
 from crfkit.metrics import get_scorer
 
 
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """Scores of models that were fitted to more and more sequences.
 
     Made by :meth:`from_estimator`, as the displays of scikit-learn are. It needs matplotlib

@@ -1,20 +1,12 @@
-"""What all pictures share."""
+"""Colors, names and axes of pictures."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Colors after Okabe and Ito (2008), which color-blind people tell apart.
-POSITIVE, NEGATIVE, THIRD, FOURTH = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+from crfkit.inspection.markup import BLUE, ORANGE, short
 
-
-def pyplot(what: str) -> Any:
-    """Return matplotlib's pyplot; ImportError says what needs it, and how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{what} needs matplotlib: pip install 'crfkit[plot]'.") from error
-    return plt
+POSITIVE, NEGATIVE, THIRD, FOURTH = BLUE, ORANGE, "#009e73", "#cc79a7"
 
 
 def shortened(name: Any, most: int = 28) -> str:
@@ -22,11 +14,7 @@ def shortened(name: Any, most: int = 28) -> str:
 
     A dollar sign would begin a formula.
     """
-    text = str(name)
-    if len(text) > most:
-        half = (most - 1) // 2
-        text = f"{text[:half]}…{text[-half:]}"
-    return text.replace("$", r"\$")
+    return short(name, most).replace("$", r"\$")
 
 
 def text_color(background: Any) -> str:

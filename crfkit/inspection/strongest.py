@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from crfkit._displays import Display, pyplot
 from crfkit._params import check_whole
 from crfkit.inspection.models import name_of
-from crfkit.inspection.plotting import NEGATIVE, POSITIVE, plain, pyplot, shortened
+from crfkit.inspection.plotting import NEGATIVE, POSITIVE, plain, shortened
 from crfkit.inspection.transitions import in_order
 from crfkit.inspection.weight_tables import Weight, weights
 
@@ -18,7 +19,7 @@ _PANELS = 9  # labels that are shown if none are named
 _ACROSS = 3  # panels in a row
 
 
-class WeightsDisplay:
+class WeightsDisplay(Display):
     """The strongest weights of attributes, by label.
 
     Made by :meth:`from_estimator`, as the displays of scikit-learn are. It needs matplotlib
@@ -154,6 +155,7 @@ def _bars(ax: Any, label: Any, own: Sequence[Weight], kwargs: dict[str, Any]) ->
 
 
 def _name(weight: Weight) -> str:
+    """Return what a bar is called: the attribute, and of transitions the label before."""
     before = "" if weight.from_label is None else f"{weight.from_label} → "
     name = "" if weight.attribute is None else str(weight.attribute)
     name = f"length {name}" if weight.kind == "length" else name

@@ -8,15 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from crfkit._displays import Display, pyplot
 from crfkit._params import check_option
 from crfkit._types import IterationRecord
 from crfkit.inspection.models import name_of, opened
-from crfkit.inspection.plotting import FOURTH, NEGATIVE, POSITIVE, THIRD, plain, pyplot
+from crfkit.inspection.plotting import FOURTH, NEGATIVE, POSITIVE, THIRD, plain
 
 _X = {"iteration": "iteration", "seconds": "seconds", "evaluations": "evaluations or passes"}
 
 
-class TrainingDisplay:
+class TrainingDisplay(Display):
     """The objective, how far it is from the optimum, and the score on held-out data.
 
     Made by :meth:`from_estimator`, as the displays of scikit-learn are. It needs matplotlib

@@ -7,16 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from crfkit._displays import Display, pyplot
 from crfkit._types import FloatArray
 from crfkit.inspection.models import name_of
-from crfkit.inspection.plotting import pyplot, quiet, shortened, text_color
+from crfkit.inspection.plotting import quiet, shortened, text_color
 from crfkit.inspection.weight_tables import weights
 from crfkit.labels.schemes import OUTSIDE_LABEL, looks_like_tag
 
 _WITH_VALUES = 14  # labels up to which cells have their weights written into them
 
 
-class TransitionsDisplay:
+class TransitionsDisplay(Display):
     """The weights of transitions between labels, as a table of colors.
 
     Made by :meth:`from_estimator`, as the displays of scikit-learn are. It needs matplotlib

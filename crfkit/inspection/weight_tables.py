@@ -287,9 +287,7 @@ class Weights:
         for kind, title in titles.items():
             shown = self.top(_SHOWN, kind=kind) if self.counts.get(kind) else []
             if shown:
-                parts.append(
-                    f'<div><span class="t">Strongest {title}</span>{_as_table(shown)}</div>'
-                )
+                parts.append(_titled(f"Strongest {title}", shown))
         others = [w for kind in self.counts if kind not in titles for w in self.top(5, kind=kind)]
         if others:
             parts.append(_titled("Others", others[:_SHOWN]))
@@ -335,11 +333,11 @@ def weights(model: Any) -> Weights:
     elif "dual_coef_" in fitted:
         groups = _of_kernel(fitted)
     else:
-        groups = [group for group in map_tables(found) if group is not None]
+        groups = _of_linear(found)
     return Weights(groups, found.classes_, type(found).__name__)
 
 
-def map_tables(model: Any) -> list[Group | None]:
+def _of_linear(model: Any) -> list[Group]:
     """Return the fitted attributes of a linear model that are tables of weights, with names."""
     fitted, kind = vars(model), model._weight_space().kind
     tables = [table for block in kind.block_types.values() for table in block.tables]
@@ -348,8 +346,8 @@ def map_tables(model: Any) -> list[Group | None]:
     if lengths is not None:
         names = object_array(range(1, len(lengths) + 1))
         allowed = np.where(np.isfinite(lengths), lengths, 0.0)
-        found.append(Group("length", _sparse(allowed), names, False, False))
-    return found
+        found.append(Group(KINDS["length_scores_"], _sparse(allowed), names, False, False))
+    return [group for group in found if group is not None]
 
 
 def _group(fitted: dict[str, Any], described: Table) -> Group | None:

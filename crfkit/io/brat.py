@@ -28,7 +28,6 @@ class _Entity(NamedTuple):
     label: str
     fragments: list[tuple[int, int]]
     text: str | None  # what it covers, and perhaps more
-    line: str
 
 
 def read_brat(
@@ -170,7 +169,7 @@ def _entity(line: str, where: str) -> _Entity:
             "and that after the last, and the text, parted by tabs"
         )
     fragments = [(int(a), int(b)) for a, b in numbers]
-    return _Entity(name, label, fragments, covered[0] if covered else None, line)
+    return _Entity(name, label, fragments, covered[0] if covered else None)
 
 
 def _covered(text: str, fragments: list[tuple[int, int]]) -> str:

@@ -173,11 +173,8 @@ def _records(
     for where, item in texts:
         record = {} if item.id is None else {"id": item.id}
         record["text"] = item.text
-        fields, rest, place = (
-            span_fields(item, where),
-            rest_of(item),
-            unit_places(item.text, offsets),
-        )
+        fields, rest = span_fields(item, where), rest_of(item)
+        place = unit_places(item.text, offsets)
         for each, score in zip(fields, item.span_probabilities or (), strict=False):
             each[_SCORE] = score
         if form == "label" and not _is_plain(item):

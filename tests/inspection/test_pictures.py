@@ -142,3 +142,9 @@ def test_reliability_diagrams_stand_beside_the_others():
     from crfkit.calibration import ReliabilityDisplay as Original
 
     assert ReliabilityDisplay is Original
+
+
+def test_the_last_line_of_a_cell_prints_no_address(model):
+    assert repr(TrainingDisplay.from_estimator(model)) == "TrainingDisplay(name='CRFClassifier')"
+    drawn = ReliabilityDisplay.from_predictions([0.9, 0.4], [True, False])
+    assert repr(drawn) == "ReliabilityDisplay(name=None)"
