@@ -113,7 +113,7 @@ def test_control_c_on_a_narrow_terminal_keeps_the_model(tmp_path, environment, r
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
     environment = real_environment | {"NO_COLOR": "1", "TERM": "xterm"}
     environment.pop("COLUMNS", None)
-    train = "crfkit train r/train.txt --model m --solver sgd --max-iter 1000000"
+    train = "crfkit train r/train.txt --model m --solver sgd --c2 1e-12 --max-iter 1000000"
     process = subprocess.Popen(
         train.split(), cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
