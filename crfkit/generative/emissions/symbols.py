@@ -88,7 +88,7 @@ class SymbolTables(NamedTuple):
     def _cells(self) -> IntArray:
         """Return the place in `floor` of each listed log-probability, (n,)."""
         n_blocks, n_labels = self.floor.shape
-        blocks = np.arange(0, n_blocks * n_labels, n_labels)
+        blocks: IntArray = np.arange(n_blocks) * n_labels
         found: IntArray = np.repeat(blocks, np.diff(self.ptr[self.starts])) + self.labels
         return found
 
