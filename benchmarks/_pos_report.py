@@ -144,11 +144,11 @@ def taggers(found: dict[str, Any]) -> tuple[Row, list[Row]]:
     head = ("", "fit", "peer", "ratio, 1 (2)", "tokens tagged a second", "peer", "ratio, 1 (2)",
             "both together", "accuracy", "peer")  # fmt: skip
     rows = []
-    for peer, case in found.items():
+    for name, case in found.items():
         if "tokens a second" in case:
-            times, speed = case["times"], case["tokens a second"]
+            times, speed, peer = case["times"], case["tokens a second"], name.partition(",")[0]
             rows.append((
-                peer, _short(case["crfkit seconds"]["1 threads"]["fit"]),
+                name, _short(case["crfkit seconds"]["1 threads"]["fit"]),
                 _short(case["peer seconds"]["fit"]), _ratio(times, "fit"),
                 f"{speed['1 threads']:,.0f}", f"{speed[peer]:,.0f}", _ratio(times, "tagging"),
                 _ratio(times, "fit and tagging of the other half"),

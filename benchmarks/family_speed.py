@@ -36,8 +36,13 @@ from crfkit.metrics import flat_accuracy_score
 
 SET = "ewt, upos"
 REPEATS = 3
-OF_TAGGERS = 5, 25  # repeats of theirs, and of ours, which take no time
-TO_TAG = {"NLTK's HMM": 600, "NLTK's TnT": None}  # sentences; None: all
+# Repeats of theirs, and of ours, which take no time; and sentences that they tag (None: all), of
+# which NLTK's HMM tags few, and fewer where there are many tags.
+OF_SETS: dict[str, tuple[int, int, dict[str, int | None]]] = {
+    "ewt, upos": (5, 25, {"NLTK's HMM": 600, "NLTK's TnT": None}),
+    "ewt, xpos": (3, 15, {"NLTK's HMM": 100, "NLTK's TnT": None}),
+    "brown": (2, 8, {"NLTK's HMM": 30, "NLTK's TnT": 8_000}),
+}
 C2 = 0.1
 TO_LEARN = 4_000  # sentences of the models of scikit-learn
 QUICK = 400
@@ -119,11 +124,11 @@ TAGGERS: dict[str, tuple[Callable[[Part], Model], Callable[[Part, int], Any]]] =
 }
 
 
-def taggers(peer: str, limit: int | None) -> dict[str, Any]:
+def taggers(peer: str, limit: int | None, name: str = SET) -> dict[str, Any]:
     """Compare a tagger of NLTK, from words and tags to tags."""
-    train, test = _pos_data.halves(SET, limit)
-    few = Part(test.words[: TO_TAG[peer]], test.tags[: TO_TAG[peer]])
-    repeats, of_ours = OF_TAGGERS
+    train, test = _pos_data.halves(name, limit)
+    repeats, of_ours, to_tag = OF_SETS[name]
+    few = Part(test.words[: to_tag[peer]], test.tags[: to_tag[peer]])
 
     def tags_of(model: Model) -> _pos_data.Strings:
         return [[tag for _, tag in model.tag(words)] for words in few.words]
@@ -131,13 +136,14 @@ def taggers(peer: str, limit: int | None) -> dict[str, Any]:
     theirs = fastest(lambda _: TAGGERS[peer][0](train), tags_of, (1,), repeats)
     their_fit, their_use = theirs["1 threads"]["fit"], theirs["1 threads"]["use"]
     again, their_tags = least(functools.partial(tags_of, TAGGERS[peer][0](train)), repeats)
+    paired, _ = least(functools.partial(pairs, train), repeats)
     make = functools.partial(TAGGERS[peer][1], train)
     ours = fastest(make, lambda model: model.predict(test.words), (1, 2, 4), of_ours)
     model = make(1)
     accuracy = {"crfkit": model.predict(few.words), peer: their_tags}
     return {
         "tokens": train.n_tokens,
-        "peer seconds": {"fit": their_fit, "use": their_use, "again": again},
+        "peer seconds": {"fit": their_fit, "use": their_use, "again": again, "pairs": paired},
         "crfkit seconds": ours,
         "tokens a second": {
             peer: few.n_tokens / their_use,
@@ -374,7 +380,9 @@ def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return the measurements by name."""
     limit = QUICK if quick else None
     found: dict[str, Callable[[], dict[str, Any]]] = {
-        peer: functools.partial(taggers, peer, limit) for peer in TAGGERS
+        peer if name == SET else f"{peer}, {name}": functools.partial(taggers, peer, limit, name)
+        for name in OF_SETS
+        for peer in TAGGERS
     }
     found["MEMM"] = functools.partial(memm, limit)
     found |= {kind: functools.partial(tokens, kind, limit) for kind in SINGLE}

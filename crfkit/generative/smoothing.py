@@ -199,15 +199,15 @@ def _witten_bell(counts: FloatArray, below: FloatArray) -> FloatArray:
 
 def _interpolation_weights(levels: list[FloatArray]) -> FloatArray:
     """Return the weight of each level: counts given no label, the last one, the last two."""
-    ratios = []
+    last, ratios = levels[-1], []
+    seen = np.unravel_index(np.flatnonzero(last.reshape(-1) != 0.0), last.shape)
     for counts in levels:
-        others = counts.sum(axis=-1, keepdims=True) - 1.0
-        left = np.maximum(counts - 1.0, 0.0)
-        ratio = np.divide(left, others, out=np.zeros_like(left), where=others > 0.0)
-        ratios.append(np.broadcast_to(ratio, levels[-1].shape))
-    best = np.max(ratios, axis=0)
-    chosen = np.array([ratio == best for ratio in ratios], np.float64)
-    votes: FloatArray = (chosen * (levels[-1] / chosen.sum(axis=0))).reshape(len(levels), -1)
+        places = seen[last.ndim - counts.ndim :]
+        others = np.sum(counts, axis=-1)[places[:-1]] - 1.0
+        left = np.maximum(counts[places] - 1.0, 0.0)
+        ratios.append(np.divide(left, others, out=np.zeros_like(left), where=others > 0.0))
+    chosen = np.equal(ratios, np.max(ratios, axis=0)).astype(np.float64)
+    votes: FloatArray = chosen * (last[seen] / chosen.sum(axis=0))
     return _shares(votes.sum(axis=1), np.eye(len(levels))[0])
 
 

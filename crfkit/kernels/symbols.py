@@ -115,11 +115,11 @@ def steps_count(
 def classes_abstract(
     order: IntArray,  # (H,) each behind its parent
     parent: IntArray,  # (H,) -1 of none
-    own: FloatArray,  # (H, K) counts that parents do not get
+    kinds: IntArray,  # (m,) classes that have more counts, which parents do not get
+    more: FloatArray,  # (m, K)
     prior: FloatArray,  # (K,)
     theta: float,
-    counts: FloatArray,  # (H, K) in and out: counts, of which parents get those of their parts
-    out: FloatArray,  # (H, K) out
+    table: FloatArray,  # (H, K) in and out: counts, of which parents get those of their parts
 ) -> None:
     """``P(k | class)``: its shares, and `theta` times those of its parent, or the prior ones."""
     n_labels: int = prior.shape[0]
@@ -127,12 +127,17 @@ def classes_abstract(
         h = order[n]
         if parent[h] >= 0:
             for k in range(n_labels):
-                counts[parent[h], k] += counts[h, k]
+                table[parent[h], k] += table[h, k]
+    for n in range(kinds.shape[0]):
+        for k in range(n_labels):
+            table[kinds[n], k] += more[n, k]
     for n in range(order.shape[0]):
         h, size = order[n], 0.0
         for k in range(n_labels):
-            size += counts[h, k] + own[h, k]
+            size += table[h, k]
         for k in range(n_labels):
-            general = out[parent[h], k] if parent[h] >= 0 else prior[k]
-            share = (counts[h, k] + own[h, k]) / size if size > 0.0 else 0.0
-            out[h, k] = (share + theta * general) / (1.0 + theta) if size > 0.0 else general
+            general = table[parent[h], k] if parent[h] >= 0 else prior[k]
+            if size > 0.0:
+                table[h, k] = (table[h, k] / size + theta * general) / (1.0 + theta)
+            else:
+                table[h, k] = general

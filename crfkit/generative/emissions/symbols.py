@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from crfkit._types import CodeArray, FloatArray, IntArray, Random
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.validation import check_rows, token_place
@@ -134,11 +134,15 @@ def listed_counts(counts: FloatArray | sp.csr_array) -> sp.csr_array:
     """Return counts (D, K) as a list of those that are not 0."""
     if sp.issparse(counts):
         return sp.csr_array(counts)
-    flat = counts.reshape(-1)
-    cells = np.flatnonzero(flat != 0.0)
-    rows, labels = np.divmod(cells, max(counts.shape[1], 1))
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(counts)))])
-    return sp.csr_array((flat[cells], labels, ptr), shape=counts.shape)
+    return listed_cells(counts, counts != 0.0)
+
+
+def listed_cells(table: FloatArray, chosen: BoolArray) -> sp.csr_array:
+    """Return the chosen numbers of a table, (D, K), as a list."""
+    cells = np.flatnonzero(chosen)
+    rows, labels = np.divmod(cells, max(table.shape[1], 1))
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(table)))])
+    return sp.csr_array((table.reshape(-1)[cells], labels, ptr), shape=table.shape)
 
 
 def _listed(tables: SymbolTables) -> ListedLogs:

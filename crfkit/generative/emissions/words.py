@@ -16,7 +16,12 @@ from crfkit.features.suffixes import SuffixClasses, SuffixTree
 from crfkit.features.symbols import SymbolNames, SymbolVectorizer
 from crfkit.generative.base import Statistics
 from crfkit.generative.emissions.categorical import additive
-from crfkit.generative.emissions.symbols import SymbolEmission, SymbolTables, listed_counts
+from crfkit.generative.emissions.symbols import (
+    SymbolEmission,
+    SymbolTables,
+    listed_cells,
+    listed_counts,
+)
 from crfkit.kernels.symbols import classes_abstract
 
 # Labels less probable than this, times how frequent they are, have one probability for all words.
@@ -140,7 +145,7 @@ class Words(SymbolEmission):
         totals = counts.sum(axis=0)
         size = float(totals.sum())
         prior = totals / size if size > 0 else totals
-        words, others = counts[:n_words], counts[n_words:].toarray()
+        words, others = counts[:n_words], counts[n_words:]
         uses = words.sum(axis=1)
         rare = (uses > 0) & (uses <= self.max_count)
         labels = class_labels(tree, words, rare, prior, self._theta(prior))
@@ -149,8 +154,10 @@ class Words(SymbolEmission):
         once = uses[(uses > 0) & (uses <= 1.0)].sum()
         weight *= max(float(once), size / (size + 1.0)) / weight.sum()
         least = NEGLIGIBLE * prior
-        listed = np.where((labels >= least) & (prior > 0), labels * weight[:, None], 0.0) + others
-        of_classes = _Joint(listed_counts(listed), least * float(weight.min()))
+        listed = listed_cells(labels, (labels >= least) & (prior > 0))
+        listed.data *= np.repeat(weight, np.diff(listed.indptr))
+        listed = listed + others if others.nnz else listed
+        of_classes = _Joint(listed, least * float(weight.min()))
         of_words = self._joint(words, uses, labels, weight, tree.leaf, prior)
         return normalized(of_words, of_classes)
 
@@ -197,12 +204,12 @@ def class_labels(
     tree: SuffixTree, words: sp.csr_array, rare: BoolArray, prior: FloatArray, theta: float
 ) -> FloatArray:
     """Return ``P(k | class)`` by successive abstraction, (H, K), from counts of words, (W, K)."""
-    shape = len(tree.parent), len(prior)
-    counts = _sums(np.where(rare, tree.end, -1), words, shape)
-    own = _sums(np.where(rare, tree.shape, -1), words, shape)
-    order, labels = np.concatenate(tree.levels()), np.empty(shape)
-    given = frozen(order), frozen(tree.parent), frozen(own), frozen(prior), float(theta)
-    classes_abstract(*given, counts, labels)
+    labels = _sums(np.where(rare, tree.end, -1), words, (len(tree.parent), len(prior)))
+    kinds = np.unique(tree.shape[tree.shape >= 0])
+    places = np.where(rare & (tree.shape >= 0), np.searchsorted(kinds, tree.shape), -1)
+    more = _sums(places, words, (len(kinds), len(prior)))
+    order = frozen(np.concatenate(tree.levels())), frozen(tree.parent)
+    classes_abstract(*order, frozen(kinds), frozen(more), frozen(prior), float(theta), labels)
     return labels
 
 
@@ -212,7 +219,7 @@ def _sums(places: IntArray, rows: sp.csr_array, shape: tuple[int, int]) -> Float
     kept = every >= 0
     cells = every[kept] * shape[1] + rows.indices[kept]
     sums = np.bincount(cells, rows.data[kept], shape[0] * shape[1])
-    return sums.astype(np.float64).reshape(shape)
+    return sums.astype(np.float64, copy=False).reshape(shape)
 
 
 def normalized(*blocks: _Joint) -> SymbolTables:
