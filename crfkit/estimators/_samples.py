@@ -111,7 +111,7 @@ def entropy(
     whole = np.concatenate([np.zeros(0), *self._ask(data, ask, constraints=constraints)])
     if of == "sequences":
         return whole
-    return np.split(whole, data.offsets[1:-1]) if len(data) else []
+    return SequenceList(np.split(whole, data.offsets[1:-1]) if len(data) else [])
 
 
 def _of_sequences(structure: Structure, potentials: Potentials) -> FloatArray:

@@ -181,7 +181,7 @@ def confidence(
     chunks = self._ask(data, ask, constraints=constraints)
     if of == "sequences":
         return np.concatenate([np.zeros(0), *chunks])
-    return [row for chunk in chunks for row in chunk]
+    return SequenceList(row for chunk in chunks for row in chunk)
 
 
 def said_spans(codes: CodeArray, reading: LabelReading, offsets: IntArray) -> ReadSpans:
@@ -210,7 +210,7 @@ def _predicted_proba(estimator: Any, data: PackedSequences, constraints: Any) ->
         return np.split(found, np.searchsorted(spans.start, potentials.offsets[1:-1]))
 
     chunks = estimator._ask(data, ask, constraints=constraints)
-    return [row for chunk in chunks for row in chunk]
+    return SequenceList(row for chunk in chunks for row in chunk)
 
 
 def _reading(estimator: Any, outside: bool = False) -> LabelReading:
@@ -248,4 +248,4 @@ def _split(found: FloatArray, spans: ReadSpans, data: PackedSequences) -> list[F
     """Return what belongs to spans, listed sequence by sequence, as an array for each one."""
     sequence = np.searchsorted(data.offsets, spans.start, side="right") - 1
     counts = np.bincount(sequence, minlength=len(data))
-    return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
+    return SequenceList(np.split(found, np.cumsum(counts)[:-1]) if len(data) else [])

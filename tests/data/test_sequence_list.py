@@ -26,6 +26,9 @@ def test_answers_of_many_items_are_shown_in_a_few_lines():
         html = found._repr_html_()
         assert html.count("<br>") <= 40 and "10 more" in html and "<b>" not in html
         assert len(html) < 20_000
+    for found in (model.entropy(X, of="tokens"), model.confidence(X, of="spans"),
+                  model.predict_span_proba(X, model.predict_spans(X))):  # fmt: skip
+        assert isinstance(found, SequenceList) and len(found._repr_html_()) < 20_000
     best = answers[1][0][0]
     assert f"<li><code>{best.probability:.3f}: B-X &lt;b&gt; " in answers[1]._repr_html_()
     assert f"{answers[0][0][0, 0]:.3f} " in answers[0]._repr_html_()
