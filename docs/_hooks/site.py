@@ -27,6 +27,8 @@ COLORED = re.compile(
     r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
     flags=re.S,
 )
+# How notebooks and docstrings name a page of the repository.
+NAMED = re.compile(r"\[docs/([\w/]+)\.md\]\([^)]*\)|`docs/([\w/]+)\.md`")
 SPEED = "<!-- the first paragraph of the benchmarks in the README -->"
 KINDS = {"class": "Classes", "function": "Functions", "data": "Constants", "module": "Modules"}
 
@@ -143,6 +145,13 @@ def _colored(match: re.Match[str]) -> str:
     return f'```python\n{block}```\n{match[2]}<div class="crf-tagged">{shown}</div>\n'
 
 
+def _linked(match: re.Match[str]) -> str:
+    """Return a link to a page by its title."""
+    name = match[1] or match[2]
+    title = (DOCS / f"{name}.md").read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+    return f"[{title}](../{name}.md)"
+
+
 def _speed() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     return text.split("<!-- benchmarks:begin -->")[1].strip().split("\n\n")[0]
@@ -151,6 +160,7 @@ def _speed() -> str:
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     """Replace what browsers would need a script for."""
     if page.file.src_uri.startswith(("reference/", "examples/")):
+        text = NAMED.sub(_linked, text)
         text = re.sub(r"\]\((?:\.\./)?docs/([\w/]+)\.md", r"](../\1.md", text)
     text = re.sub(r"```mermaid\n.*?```", DIAGRAM, text, flags=re.S)
     text = text.replace("](../benchmarks/results/", "](benchmarks/results/")
