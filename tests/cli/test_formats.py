@@ -150,6 +150,8 @@ def test_objects_of_tokens_and_of_texts_train(tmp_path, capsys):
         ('{"tokens": ["a"], "tags": []}', '"tags" has 0, but there are 1 tokens'),
         ('{"tokens": ["a"], "ner_tags": [3]}', "position 0: the label 3 of \"ner_tags\" is no"),
         ('{"text": "a", "label": [[0, 1]]}', "is no span [start, end, label]"),
+        ('{"text": "ab", "label": [[0, 1.9, "X"]]}', "is no span [start, end, label]"),
+        ('{"text": "ab", "spans": [{"start": 0, "end": 1, "label": null}]}', "is no span"),
         ('{"text": "a", "label": [[0, 5, "X"]]}', "is empty or not within"),
     ],
 )  # fmt: skip

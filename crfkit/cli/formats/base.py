@@ -80,6 +80,20 @@ class DataFormat(abc.ABC):
         """Return the words of a sequence, None where they are not known."""
 
 
+class WordsFormat(DataFormat):
+    """A format that is not printed as it was read: a line for each word."""
+
+    def tagged(
+        self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
+    ) -> list[str]:
+        """Return a line for each token, with its label."""
+        return tagged_rows(sequence.words, columns, notes, self.sep or " ")
+
+    def words(self, tokens: Sequence[Any], sequence: Words) -> Words:
+        """Return what was read."""
+        return sequence
+
+
 def note_line(notes: Mapping[str, str]) -> list[str]:
     """Return the line of notes on a sequence, if there are any."""
     return ["# " + " ".join(notes.values())] if notes else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from crfkit.cli.formats.base import DataFormat, Labeled, Words, tagged_rows
+from crfkit.cli.formats.base import Labeled, Words, WordsFormat
 from crfkit.cli.formats.plain import tokenized
 from crfkit.io.records import iter_records
 from crfkit.text import AnnotatedText, as_tokenizer, to_tokens
@@ -17,7 +17,7 @@ SPANS = ("spans", "entities", "label", "labels")  # of texts
 _STARTS, _STOPS = ("start", "start_offset"), ("end", "end_offset", "stop")
 
 
-class JSONLFormat(DataFormat):
+class JSONLFormat(WordsFormat):
     """Objects with tokens and labels, or with a text and spans of its characters."""
 
     name = "jsonl"
@@ -99,16 +99,6 @@ class JSONLFormat(DataFormat):
             else:
                 raise ValueError(f'{where}: "{TEXT}" must be a string.')
 
-    def tagged(
-        self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
-    ) -> list[str]:
-        """Return a line for each token, with its label."""
-        return tagged_rows(sequence.words, columns, notes, self.sep or " ")
-
-    def words(self, tokens: Sequence[Any], sequence: Words) -> Words:
-        """Return what was read."""
-        return sequence
-
 
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
@@ -132,11 +122,13 @@ def _check_labels(labels: Any, size: int, name: str, where: str) -> None:
 
 def _span(item: Any, where: str) -> tuple[int, int, str]:
     """Return a span: a list [start, end, label], or an object with these."""
-    if isinstance(item, list) and len(item) == 3:
-        return int(item[0]), int(item[1]), str(item[2])
+    found = item
     if isinstance(item, dict):
-        start = next((item[name] for name in _STARTS if name in item), None)
-        stop = next((item[name] for name in _STOPS if name in item), None)
-        if start is not None and stop is not None and "label" in item:
-            return int(start), int(stop), str(item["label"])
-    raise ValueError(f"{where}: {item!r:.80} is no span [start, end, label].")
+        ends = [next((item[n] for n in names if n in item), None) for names in (_STARTS, _STOPS)]
+        found = [*ends, item.get("label")]
+    if not isinstance(found, list) or list(map(type, found)) != [int, int, str]:
+        raise ValueError(
+            f"{where}: {item!r:.80} is no span [start, end, label] of two whole numbers and a "
+            "string."
+        )
+    return found[0], found[1], found[2]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from crfkit.cli.formats.base import DataFormat, Labeled, Words, tagged_rows
+from crfkit.cli.formats.base import Labeled, Words, WordsFormat
 from crfkit.io.streams import iter_lines
 from crfkit.text import as_tokenizer
 
 
-class TokenFormat(DataFormat):
+class TokenFormat(WordsFormat):
     """One sequence a line, tokens between blanks."""
 
     name = "tokens"
@@ -18,11 +18,11 @@ class TokenFormat(DataFormat):
 
     def _check_label(self) -> None:
         if self.label is not None:
-            raise ValueError(f"--label: --format {self.name} has no labels.")
+            raise _no_labels(self.name, "--label: ")
 
     def read(self, source: Any, width: int | None = None) -> Labeled:
         """Raise ValueError: there are no labels."""
-        raise ValueError(f"--format {self.name} has no labels.")
+        raise _no_labels(self.name)
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Words]]:
         """Yield the tokens of lines."""
@@ -31,18 +31,8 @@ class TokenFormat(DataFormat):
             rows = [(word,) for word in words]
             yield list(rows), Words(words, rows)
 
-    def tagged(
-        self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
-    ) -> list[str]:
-        """Return a line for each token, with its label."""
-        return tagged_rows(sequence.words, columns, notes, self.sep or " ")
 
-    def words(self, tokens: Sequence[Any], sequence: Words) -> Words:
-        """Return what was read."""
-        return sequence
-
-
-class TextFormat(DataFormat):
+class TextFormat(WordsFormat):
     """One text a line, which a tokenizer splits."""
 
     name = "text"
@@ -51,27 +41,17 @@ class TextFormat(DataFormat):
 
     def _check_label(self) -> None:
         if self.label is not None:
-            raise ValueError(f"--label: --format {self.name} has no labels.")
+            raise _no_labels(self.name, "--label: ")
         self.places = as_tokenizer(self.given.tokenizer or "words")
 
     def read(self, source: Any, width: int | None = None) -> Labeled:
         """Raise ValueError: there are no labels."""
-        raise ValueError(f"--format {self.name} has no labels.")
+        raise _no_labels(self.name)
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Words]]:
         """Yield the tokens of lines."""
         for line in iter_lines(source, self.encoding):
             yield tokenized(line, self.places)
-
-    def tagged(
-        self, sequence: Words, columns: Sequence[Sequence[str]], notes: Mapping[str, str]
-    ) -> list[str]:
-        """Return a line for each token, with its label."""
-        return tagged_rows(sequence.words, columns, notes, self.sep or " ")
-
-    def words(self, tokens: Sequence[Any], sequence: Words) -> Words:
-        """Return what was read."""
-        return sequence
 
 
 def tokenized(text: str, places: Any, record: Any = None) -> tuple[list[Any], Words]:
@@ -80,3 +60,7 @@ def tokenized(text: str, places: Any, record: Any = None) -> tuple[list[Any], Wo
     words = [text[start:stop] for start, stop in offsets]
     rows = [(word,) for word in words]
     return list(rows), Words(words, rows, text, offsets, record)
+
+
+def _no_labels(name: str, option: str = "") -> ValueError:
+    return ValueError(f"{option}--format {name} has no labels.")
