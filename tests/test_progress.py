@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import CRFClassifier, CRFClassifierCV, EarlyStopping, ProgressBar, TemplateFeatures
 from crfkit._progress import is_heard, working
+from crfkit.persistence import dumps, loads
 from crfkit.progress import duration, share_of
 from crfkit.training.expected import IterationsLeft
 
@@ -115,6 +116,7 @@ def test_it_is_a_callback_where_scikit_learn_has_such():
     assert f"{crf.n_iter_} iterations" in stream.getvalue()
     assert not is_heard()
     assert pickle.loads(pickle.dumps(ProgressBar())).shown is False
+    assert loads(dumps(crf)).predict(NAMED) == crf.predict(NAMED)  # without the callback
 
 
 class Context(NamedTuple):

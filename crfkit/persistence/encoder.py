@@ -38,9 +38,11 @@ from crfkit.persistence.registry import FUNCTION_TYPES, REGISTRY, function_name
 
 MAX_DEPTH = 64
 VERSION_KEY = "_sklearn_version"  # scikit-learn puts it into states; the header has the versions
+CALLBACKS = "_skl_callbacks"  # of scikit-learn's `set_callbacks`: of this process, not of the model
 REQUESTS = "_metadata_request"  # of scikit-learn's `set_fit_request`: stored as plain dicts
 CSR_CLASSES = {"csr_array": sp.csr_array, "csr_matrix": sp.csr_matrix}
 
+_NOT_KEPT = (VERSION_KEY, CALLBACKS)
 _PACKED_FROM = 16  # items; for fewer, an array would take more room than JSON
 _MAX_USES = 16  # of equal texts; a reader allows a multiple of the size of the file
 _ADVICE = (
@@ -179,7 +181,7 @@ class Encoder:
                 f"{self._where()}: the __getstate__ of {type(item).__qualname__} must return a "
                 f"dict of attributes, not {type(state).__name__}."
             )
-        attributes = {name: part for name, part in state.items() if name != VERSION_KEY}
+        attributes = {name: part for name, part in state.items() if name not in _NOT_KEPT}
         if REQUESTS in attributes:  # {method: {parameter: alias or flag}}, without the owner
             methods = {k: m for k, m in vars(attributes[REQUESTS]).items() if k != "owner"}
             attributes[REQUESTS] = {k: dict(m.requests) for k, m in methods.items() if m.requests}

@@ -42,7 +42,8 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
     obj : object
         An estimator of crfkit, a Pipeline or FeatureUnion of such, or any value made of None,
         numbers, strings, lists, dicts, sets, arrays, sparse matrices in rows and objects of
-        registered classes (see `register`). Functions are stored by their import name.
+        registered classes (see `register`). Functions are stored by their import name. Callbacks
+        (``set_callbacks``) belong to a process, and are left out.
     path : str, path or binary file object
         Where to write. The suffix is free; ``.crfkit`` is customary.
     metadata : dict, optional
