@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import warnings
@@ -11,6 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from crfkit._progress import say
+
+# Arguments of Python in messages that the commands have as options.
+_NAMES = "encoding|sep|by|label|scheme|tokenizer|unlabeled|alternatives|header"
+_ARGUMENT = re.compile(rf"(?<!, )\b({_NAMES})='([^']*)'|`({_NAMES})`")
+
+_READER = re.compile(r"read_columns\([^)]*\)")
 
 
 class CommandError(Exception):
@@ -40,7 +47,15 @@ def describe_error(error: Exception) -> str:
             f"standard output is {cause.encoding} and cannot hold {text!r}; set "
             "PYTHONIOENCODING=utf-8, or write to a file with --output where there is one"
         )
-    return str(error)
+    return _ARGUMENT.sub(_as_option, _READER.sub("--format columns", str(error)))
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """Return an argument of Python as one writes it on the command line."""
+    name, value, alone = found.groups()
+    if alone is not None:
+        return f"--{alone}"
+    return f"--{name} {value}" if re.fullmatch(r"[\w-]+", value) else f"--{name} '{value}'"
 
 
 @contextmanager

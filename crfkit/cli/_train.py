@@ -6,8 +6,6 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from crfkit._progress import working
@@ -17,7 +15,6 @@ from crfkit.cli._cross_validation import cross_validate
 from crfkit.cli._estimators import check_model, make_estimator, model_type, search_c2
 from crfkit.cli._evaluate import judge
 from crfkit.cli.formats import DataFormat, Labeled, chosen_format, read_unknown
-from crfkit.labels.schemes import RUNS
 from crfkit.progress import ProgressBar
 from crfkit.training.start import STARTS
 
@@ -91,8 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
             features = make_features(arguments, file)
             crf = make_estimator(arguments, _start(arguments.init))
             if arguments.cross_validate is not None:
-                with told_of_options():
-                    cross_validate(arguments, crf, features, file.labeled, bar)
+                cross_validate(arguments, crf, features, file.labeled, bar)
         if arguments.model is None:
             return
         _fit(arguments, crf, features, file)
@@ -129,25 +125,12 @@ def _fit(arguments: argparse.Namespace, crf: Any, features: Any, file: TrainingF
             dev = TrainingFile.read(arguments, arguments.dev, file.data, file.width or None).labeled
             X_val = dev.X if features is None else features.transform(dev.X)
             held = {"X_val": X_val, "y_val": dev.y}
-        with told_of_options():
-            crf.fit(X, labeled.y, sample_weight=labeled.weight, **held)
+        crf.fit(X, labeled.y, sample_weight=labeled.weight, **held)
     usual = type(crf)().get_params(deep=False)
     if "solver" in usual and arguments.solver is None:
         crf.set_params(solver=usual["solver"])
     if "init" in usual:
         crf.set_params(init="zeros")
-
-
-@contextmanager
-def told_of_options() -> Iterator[None]:
-    """Name the option of the command line in an error about the scheme of tags."""
-    try:
-        yield
-    except ValueError as error:
-        if f"scheme={RUNS!r}" not in str(error):
-            raise
-        option = f"On the command line: --scheme {RUNS}, or that of the tags."
-        raise ValueError(f"{error} {option}") from error
 
 
 def _start(init: str | None) -> Any:

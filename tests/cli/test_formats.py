@@ -123,7 +123,7 @@ def test_the_tokenizer_of_the_model_splits_texts(finder, tmp_path, capsys):
     assert json.loads(out)["tokens"] == ["Ann", "Lee's"]
     code, _, err = run(capsys, "tag", finder, tmp_path / "in", "--format", "text", "--tokenizer",
                        "letters")  # fmt: skip
-    assert code == 1 and "tokenizer='letters' is not known" in err
+    assert code == 1 and "--tokenizer letters is not known" in err
 
 
 def test_objects_of_tokens_and_of_texts_train(tmp_path, capsys):

@@ -128,6 +128,15 @@ def test_an_output_does_not_replace_what_is_read(corpus, model, tmp_path, capsys
     assert run(capsys, "tag", model, corpus / "raw.txt", "--output", "")[0] == 2
 
 
+def test_arguments_of_python_are_told_as_options(tmp_path, capsys):
+    (tmp_path / "x").write_bytes(b"caf\xe9 A\n")
+    code, _, err = run(capsys, "train", tmp_path / "x", "--model", tmp_path / "m")
+    assert code == 1 and "for example --encoding latin-1" in err
+    (tmp_path / "x").write_bytes(b"a b A\nc\n")
+    code, _, err = run(capsys, "train", tmp_path / "x", "--model", tmp_path / "m")
+    assert code == 1 and r"check --sep (cells that hold blanks need --sep '\t')" in err
+
+
 def test_a_model_does_not_replace_the_data(tmp_path, capsys):
     path = tmp_path / "x.txt"
     path.write_text("a B\n")
