@@ -359,6 +359,8 @@ def _hidden_markov() -> None:
         model = HMMClassifier(max_iter=1)
         model.fit(tokens, known).predict(tokens)
         model.set_params(n_states=2).fit(tokens)
+    rare = [[f"{word}{s}" for word in "abcdefgh"] for s in range(100)]
+    HMMClassifier(emissions="words").fit(rare, [[*"xyxyxyxy"]] * 100).predict([["unknown"]])
 
 
 FAMILIES: dict[str, Callable[[], None]] = {
