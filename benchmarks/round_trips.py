@@ -107,6 +107,7 @@ SPANS = {
     "Label Studio, predictions, UTF-16": written(
         write_label_studio, read_label_studio, "b.json", of="predictions", offsets="utf16"
     ),
+    "Label Studio, JSON-MIN": written(write_label_studio, read_label_studio, "c.json", form="min"),
     "brat": written(write_brat, read_brat, "brat"),
     "spaCy DocBin": written(write_docbin, read_docbin, "a.spacy"),
     "spaCy DocBin, groups of spans": written(write_docbin, read_docbin, "b.spacy", spans="sc"),

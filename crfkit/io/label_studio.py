@@ -415,10 +415,10 @@ def _results(where: str, item: AnnotatedText, name: str, label: str, offsets: st
         zip(pairs, scores, strict=True)
     ):
         region = fields.get("id")
-        if region is not None and (region, start, stop) == last:
+        if region is not None and (region, start, stop, score) == last:
             results[-1]["value"]["labels"].append(kind)
             continue
-        last = (region, start, stop)
+        last = (region, start, stop, score)
         value = {
             "start": place(start),
             "end": place(stop),
