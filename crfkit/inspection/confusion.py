@@ -13,8 +13,8 @@ from crfkit.data.labels import by_sequence
 from crfkit.inspection.markup import import_pandas
 from crfkit.inspection.models import name_of, opened
 from crfkit.inspection.plotting import NEGATIVE, POSITIVE, mixed, shortened, text_color
-from crfkit.inspection.spans import segments_of_labels
-from crfkit.labels.sequences import sorted_labels
+from crfkit.inspection.spans import check_fit, segments_of_labels
+from crfkit.labels.sequences import as_lists, sorted_labels
 
 ENDS, MISSED, SPURIOUS = "other ends", "missed", "spurious"
 
@@ -114,7 +114,10 @@ class EntityConfusionDisplay(Display):
         data = found.model._pack(found.transform(found.sequences(X)))
         predicted = found.model.predict_spans(data)
         known = found.model.classes_.tolist()
-        (true,) = segments_of_labels(by_sequence(y, data.offsets), known=known)
+        given = as_lists(by_sequence(y, data.offsets), "y")
+        if len(given) == len(predicted):  # else `_of` says so
+            check_fit(given, data.lengths.tolist())
+        (true,) = segments_of_labels(given, known=known)
         return cls._of(true, predicted, labels, name_of(estimator)).plot(**options)
 
     @classmethod

@@ -12,9 +12,8 @@ from crfkit._types import Segment
 from crfkit.data import PackedSequences
 from crfkit.data.labels import UNLABELED, by_sequence
 from crfkit.inspection.models import Opened
-from crfkit.inspection.spans import segments_of_labels
+from crfkit.inspection.spans import check_fit, segments_of_labels
 from crfkit.inspection.tokens import text_of, token_texts
-from crfkit.labels.fields import as_segment, holds_segments
 
 
 class Marked(NamedTuple):
@@ -49,13 +48,7 @@ def true_rows(y: Any, lengths: list[int], n: int) -> list[Any]:
     found = [list(own) for own in first_sequences(y, n)[0]]
     if len(found) != len(lengths):
         raise ValueError(f"y has {len(found)} sequences, but {len(lengths)} are shown.")
-    of_segments = holds_segments(found)
-    for s, (own, length) in enumerate(zip(found, lengths, strict=True)):
-        if not of_segments and len(own) != length:
-            raise ValueError(f"sequence {s}: y has {len(own)} labels for {length} tokens.")
-        for item in own if of_segments else ():
-            if item is not UNLABELED and as_segment(item, f"y, sequence {s}").stop > length:
-                raise ValueError(f"sequence {s}: {item!r} is not within its {length} tokens.")
+    check_fit(found, lengths)
     return found
 
 

@@ -23,11 +23,31 @@ def segments_of_labels(*several: Any, known: Iterable[Any] = ()) -> list[list[li
     """
     lists = [as_lists(y, "y") for y in several]
     listed = [holds_segments(y) for y in lists]
+    _check_as_many([y for y, spans in zip(lists, listed, strict=True) if not spans])
     flat = [labels for y, spans in zip(lists, listed, strict=True) if not spans for labels in y]
     classes = sorted_labels(names_of(*flat) | set(known))
     return [
         _listed(y) if spans else _read(y, classes) for y, spans in zip(lists, listed, strict=True)
     ]
+
+
+def check_fit(y: list[Any], lengths: Iterable[int]) -> None:
+    """Raise ValueError if labels are not as many as tokens, or segments end behind them."""
+    of_segments = holds_segments(y)
+    for s, (own, length) in enumerate(zip(y, lengths, strict=True)):
+        if not of_segments and len(own) != length:
+            raise ValueError(f"sequence {s}: y has {len(own)} labels for {length} tokens.")
+        for item in own if of_segments else ():
+            if item is not UNLABELED and as_segment(item, f"y, sequence {s}").stop > length:
+                raise ValueError(f"sequence {s}: {item!r} is not within its {length} tokens.")
+
+
+def _check_as_many(lists: list[list[Any]]) -> None:
+    """Raise ValueError if labels of the same sequence are not as many."""
+    for s, rows in enumerate(zip(*lists, strict=False)):
+        lengths = list(map(len, rows))
+        if len(set(lengths)) > 1:
+            raise ValueError(f"sequence {s}: y_true has {lengths[0]} labels, y_pred {lengths[1]}.")
 
 
 def _listed(sequences: list[Any]) -> list[list[Segment]]:

@@ -101,6 +101,8 @@ def test_the_confusion_of_entities_tells_types_ends_missed_and_spurious():
     assert display.text_[0, 0].get_text() == "1" and display.text_[0, 2] is None
     with pytest.raises(ValueError, match="1 sequences, but 2"):
         EntityConfusionDisplay.from_predictions([true], [pred, pred])
+    with pytest.raises(ValueError, match="sequence 0: y_true has 10 labels, y_pred 9"):
+        EntityConfusionDisplay.from_predictions([true], [pred[:9]])
 
 
 def test_the_confusion_of_a_model_reads_labels_and_segments_alike(model):
@@ -108,6 +110,8 @@ def test_the_confusion_of_a_model_reads_labels_and_segments_alike(model):
     both = [EntityConfusionDisplay.from_estimator(model, X, y).confusion for y in (Y, spans)]
     np.testing.assert_array_equal(*both)
     assert both[0][:-1].sum() == 12
+    with pytest.raises(ValueError, match="sequence 0: y has 1 labels for 3 tokens"):
+        EntityConfusionDisplay.from_estimator(model, X[:1], [["O"]])
 
 
 def test_a_learning_curve_counts_sequences():
