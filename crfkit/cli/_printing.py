@@ -40,16 +40,15 @@ class ConllPrinter(Printer):
             return [*self.data.tagged(sequence, answer.columns, answer.notes), ""]
         known = self.data.words(tokens, sequence)
         words = None if known is None else known.words
-        spans = [_span_line(words, *span) for span in answer.spans]
+        spans = ["\t".join(_span_cells(words, *span)) for span in answer.spans]
         return [*note_line(answer.notes), *spans, ""]
 
 
-def _span_line(words: list[str] | None, span: Any, probability: str | None) -> str:
-    """Return the line of a span: its first token, the one after its last, label, and text."""
+def _span_cells(words: list[str] | None, span: Any, probability: str | None) -> list[str]:
+    """Return what is printed of a span: its first token, the one after its last, label, text."""
     cells = [str(span.start), str(span.stop), str(span.label)]
     cells += [] if probability is None else [probability]
-    cells += [] if words is None else [" ".join(words[span.start : span.stop])]
-    return "\t".join(cells)
+    return cells + ([] if words is None else [" ".join(words[span.start : span.stop])])
 
 
 class JSONPrinter(Printer):
@@ -113,7 +112,7 @@ class CSVPrinter(Printer):
             names, words = ["start", "stop", "label"], None if known is None else known.words
             names += ["probability"] * bool(self.arguments.confidence)
             names += ["text"] * bool(words)
-            rows = [_span_line(words, *span).split("\t") for span in answer.spans]
+            rows = [_span_cells(words, *span) for span in answer.spans]
         elif known is not None:
             rows = [list(row) for row in known.rows]
             given = ["token", *(f"token_{i}" for i in range(1, len(known.rows[0])))]

@@ -177,14 +177,13 @@ def docs_from_texts(
     items = [item for _, item in as_texts(texts)]
     if spans is None:
         tokenized = to_tokens(items, tokenizer, misfit=misfit, overlap=overlap)
-        places, tags = tokenized.offsets, tokenized.tags
     else:
         bare = [AnnotatedText(item.text, id=item.id, offsets=item.offsets) for item in items]
         tokenized = to_tokens(bare, tokenizer)
-        places, tags = tokenized.offsets, tokenized.tags
     known = _vocab(vocab)
     docs = []
-    for number, (item, offsets, own) in enumerate(zip(items, places, tags, strict=True)):
+    rows = zip(items, tokenized.offsets, tokenized.tags, strict=True)
+    for number, (item, offsets, own) in enumerate(rows):
         doc = _doc(item.text, offsets, known, own if spans is None else None)
         _add_fields(doc, item, f"text {number}")
         if spans is not None:

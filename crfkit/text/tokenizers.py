@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 from crfkit.text.offsets import checked_offsets, token_offsets
@@ -120,13 +121,14 @@ def _places(text: str, tokens: Iterable[Any]) -> Places:
 
 
 def _pair(token: Any, position: int) -> tuple[int, int]:
-    if isinstance(token, (tuple, list)) and len(token) == 2:
+    pair = isinstance(token, (tuple, list)) and len(token) == 2
+    if pair and all(isinstance(place, Integral) for place in token):
         return int(token[0]), int(token[1])
     if hasattr(token, "idx") and hasattr(token, "text"):  # of spaCy
         return token.idx, token.idx + len(token.text)
     raise TypeError(
         f"position {position}: the token is {token!r:.60}; a tokenizer must return strings, or "
-        "pairs (start, stop) of characters."
+        "pairs (start, stop) of whole numbers of characters."
     )
 
 

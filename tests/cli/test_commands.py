@@ -16,13 +16,7 @@ from crfkit.compat.crfsuite import save_crfsuite
 from crfkit.io import read_columns, read_conll, read_crfsuite_text, write_crfsuite_text
 from crfkit.metrics import conlleval_report
 from crfkit.training.fit import FitProgress
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+from tests.cli.running import run
 
 
 def test_the_trained_model_is_that_of_the_estimator(corpus, model):

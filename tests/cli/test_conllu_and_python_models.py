@@ -8,10 +8,10 @@ from sklearn.pipeline import make_pipeline
 
 import crfkit
 from crfkit import CRFClassifier, SemiMarkovCRF, TemplateFeatures
-from crfkit.cli import main
 from crfkit.compat import sklearn_crfsuite
 from crfkit.features import preset
 from crfkit.io import read_columns, read_conll, read_conllu, write_crfsuite_text
+from tests.cli.running import run
 
 TEXT = """\
 # sent_id = 1
@@ -25,13 +25,6 @@ TEXT = """\
 
 """
 FORMS, TAGS = ["dogs", "do", "n't", "bark"], ["NOUN", "AUX", "PART", "VERB"]
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.fixture

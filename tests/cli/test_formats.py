@@ -9,8 +9,8 @@ import pytest
 
 import crfkit
 from crfkit import CRFClassifier, TemplateFeatures
-from crfkit.cli import main
 from crfkit.io import read_csv
+from tests.cli.running import run
 
 WORDS = [("The", "DET"), ("dog", "NOUN"), ("barks", "VERB"), (".", "PUNCT")]
 CONLLU = "".join(
@@ -18,13 +18,6 @@ CONLLU = "".join(
     for i, (form, upos) in enumerate(WORDS, start=1)
 )
 TAGGED = "Ann B-PER\nLee I-PER\nsleeps O\n. O\n\nA O\ndog O\n\n" * 3
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.fixture

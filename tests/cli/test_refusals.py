@@ -8,13 +8,7 @@ import pytest
 from crfkit import CRFClassifier
 from crfkit.cli import main
 from crfkit.compat.crfsuite import save_crfsuite
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+from tests.cli.running import run
 
 
 def shell(command, folder, environment):

@@ -17,13 +17,13 @@ from crfkit import (
     TemplateFeatures,
     make_sequence_union,
 )
-from crfkit.cli import main
 from crfkit.metrics import (
     conlleval_report,
     convert_tags,
     entity_classification_report,
     segment_classification_report,
 )
+from tests.cli.running import run
 
 TEMPLATES = ["w", "w[-1]", "w[1]"]
 TAGGED = """\
@@ -40,13 +40,6 @@ Street I-ROAD
 
 """
 RUNS = TAGGED.replace("B-", "").replace("I-", "")
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def read(text):

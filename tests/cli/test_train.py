@@ -5,7 +5,7 @@ import pytest
 
 import crfkit
 from crfkit import CRFClassifier, EarlyStopping, TemplateFeatures
-from crfkit.cli import _estimators, main
+from crfkit.cli import _estimators
 from crfkit.cli.formats import FORMATS
 from crfkit.cli.options import names
 from crfkit.inference import DECODERS
@@ -13,15 +13,9 @@ from crfkit.io import read_conll
 from crfkit.losses import LOSSES
 from crfkit.solvers import SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS
+from tests.cli.running import run
 
 TEXT = "the DET\ndog NOUN\nbarks VERB\n\na DET\ncat NOUN\n\n" * 6
-
-
-def run(capsys, *arguments):
-    """The exit code of a command, and what it printed."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.fixture

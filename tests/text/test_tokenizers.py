@@ -57,6 +57,7 @@ def test_tokenizers_of_users_return_strings_pairs_or_tokens_with_places():
         ("(", "no regular expression"),
         (3, "tokenizer=3 must be"),
         (lambda text: [3], "position 0: the token is 3"),
+        (lambda text: [(0, 0.9)], "position 0: the token is .0, 0.9"),
         (lambda text: ["b"], "expected the token 'b'"),
         (lambda text: [(0, 3)], "behind the 1 characters"),
     ],
