@@ -77,7 +77,7 @@ def _choices(items: Sequence[Any]) -> list[tuple[int, ...]]:
     One is of each list of parameters, whatever the number of names in it, or of a fixture; those
     of a fixture that are tuples are as many choices.
     """
-    if len(items) < 9 or not all(hasattr(item, "callspec") for item in items):
+    if len(items) < 5 or not all(hasattr(item, "callspec") for item in items):
         return []
     lists = [_names(mark) for mark in items[0].iter_markers("parametrize")]
     given = {name for names in lists for name in names}
@@ -87,8 +87,9 @@ def _choices(items: Sequence[Any]) -> list[tuple[int, ...]]:
     ]
     for name in items[0].callspec.params.keys() - given:
         values = [item.callspec.params[name] for item in items]
-        parts = values if isinstance(values[0], tuple) else [(value,) for value in values]
-        columns += map(_numbered, zip(*parts, strict=True))
+        sizes = {len(value) if isinstance(value, tuple) else 0 for value in values}
+        parts = values if len(sizes) == 1 and sizes != {0} else [(value,) for value in values]
+        columns += [_numbered([*map(id, column)]) for column in zip(*parts, strict=True)]
     columns = sorted(column for column in columns if any(column))
     return list(zip(*columns, strict=True)) if len(columns) > 2 else []
 

@@ -17,6 +17,7 @@ from crfkit.structures import Chain, NoPathError, TreePotentials
 from crfkit.training.fit import Fit
 from tests.contracts.structures import random_forest
 from tests.oracles import enumerated_sum, finite_difference, random_scores, table_of
+from tests.sampling import in_turns
 
 
 def step(potentials, t, before):
@@ -167,8 +168,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize(("name", "everything"), in_turns(CASES, [False, True]))
 def test_objective_and_gradient_are_those_of_the_product(name, everything):
     kinds, y, weight = CASES[name]
     data = packed(**kinds)

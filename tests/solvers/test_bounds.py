@@ -10,6 +10,7 @@ from crfkit.losses import HingeLoss, LogLoss, PseudolikelihoodLoss
 from crfkit.objective.batch import Objective
 from crfkit.solvers import LBFGS, OWLQN, SAG, SGD, AutoSolver, DenseNewton
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
+from tests.sampling import in_turns
 from tests.solvers.margins import TINY, enumerated_optimum, enumerated_value, margin_problem
 
 LENGTHS = (3, 1, 5, 4, 2, 6, 3)
@@ -56,8 +57,7 @@ MARGIN_SOLVERS = {
 }
 
 
-@pytest.mark.parametrize("loss", HINGES)
-@pytest.mark.parametrize("which", ["transitions", "every other"])
+@pytest.mark.parametrize(("loss", "which"), in_turns(HINGES, ["transitions", "every other"]))
 def test_the_optimum_of_a_margin_within_bounds_is_that_of_the_program(loss, which):
     options = {"lengths": TINY, "blocks": "sparse"}
     with bounded_problem(HINGES[loss], which=which, **options) as objective:
