@@ -61,7 +61,6 @@ def test_every_link_is_a_page_of_the_reference(url, monkeypatch):
         found = getattr(importlib.import_module(name.room), name.name)
         if name.kind == "class" and issubclass(found, BaseEstimator):
             template = found._doc_link_template
-            if (
-                isinstance(template, str) and template
-            ):  # solvers and rules have no HTML of their own
+            # Those of solvers and rules, which have no HTML of their own, are scikit-learn's.
+            if isinstance(template, str) and template:
                 assert template == f"{url}/{path}.html"

@@ -181,11 +181,9 @@ def columns_beside(df: Frame, columns: Mapping[Any, Any]) -> Frame:
 
 def frame_alike(df: Frame, columns: Mapping[Any, Sequence[Any]]) -> Frame:
     """Return a frame of columns by the library of another one, with rows of its own."""
-    return (
-        columns_beside(df, columns)
-        if _of_polars(df)
-        else import_module("pandas").DataFrame(columns)
-    )
+    if _of_polars(df):
+        return columns_beside(df, columns)
+    return import_module("pandas").DataFrame(columns)
 
 
 def shared_columns(items: Sequence[Any]) -> list[str] | None:
