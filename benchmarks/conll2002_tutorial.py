@@ -137,6 +137,11 @@ def tutorial(which: str) -> dict[str, Any]:
     return results
 
 
+def below(losses: list[float], least: float) -> int | None:
+    """Return the first iteration that is not above an objective; None where none is."""
+    return next((number for number, loss in enumerate(losses, 1) if loss <= least), None)
+
+
 def main() -> None:
     """Run the tutorial in a process for each package, and compare."""
     runs = {
@@ -146,6 +151,7 @@ def main() -> None:
     theirs, ours = runs["sklearn-crfsuite"], runs["crfkit"]
     gaps = {
         "objective, relative": ours["losses"][-1] / theirs["losses"][-1] - 1.0,
+        "iterations until below its last objective": below(ours["losses"], theirs["losses"][-1]),
         "flat f1": ours["flat f1"] - theirs["flat f1"],
         "search scores": [
             a - b for a, b in zip(ours["search scores"], theirs["search scores"], strict=True)
