@@ -48,7 +48,10 @@ class Sources:
             for path in sorted(root.rglob("*.py"))
         }
         self.trees = {path: ast.parse(text) for path, text in self.texts.items()}
-        self._names = {path: self._names_of(path) for path in self.trees}
+        imports: dict[str, list[ast.ImportFrom]] = {path: [] for path in self.trees}
+        for path, node in self.nodes(ast.ImportFrom):
+            imports[path].append(node)
+        self._names = {path: self._names_of(path, found) for path, found in imports.items()}
 
     def nodes(self, kind: type | tuple[type, ...], room: str = "") -> Iterator[tuple[str, ast.AST]]:
         """Yield the nodes of a kind, each with the path of its module."""
@@ -78,17 +81,16 @@ class Sources:
         found = (path for path in (f"{stem}.py", f"{stem}/__init__.py".lstrip("/")))
         return next((path for path in found if path in self.trees), None)
 
-    def _names_of(self, path: str) -> dict[str, tuple[str, str]]:
+    def _names_of(self, path: str, nodes: list[ast.ImportFrom]) -> dict[str, tuple[str, str]]:
         """Names that a module imports from the package: the module they come from, their name."""
         package = [self.root.name, *path.split("/")[:-1]]
         names = {}
-        for node in ast.walk(self.trees[path]):
-            if isinstance(node, ast.ImportFrom):
-                base = package[: len(package) - node.level + 1] if node.level else []
-                module = ".".join([*base, *([node.module] if node.module else [])])
-                if module.split(".")[0] == self.root.name:
-                    for alias in node.names:
-                        names[alias.asname or alias.name] = (module, alias.name)
+        for node in nodes:
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module.split(".")[0] == self.root.name:
+                for alias in node.names:
+                    names[alias.asname or alias.name] = (module, alias.name)
         return names
 
     def find(self, path: str, name: str) -> Class | None:

@@ -51,7 +51,7 @@ CHECKS = [
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_it_passes_the_checks_of_estimators(check):
-    check(CalibratedSequenceClassifier(CRFClassifier()))
+    check(CalibratedSequenceClassifier(CRFClassifier(), cv=2))
 
 
 def test_folds_are_those_of_clones_on_parts():

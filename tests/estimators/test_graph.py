@@ -47,7 +47,7 @@ def images(count, seed=0, size=(3, 3)):
 X, Y = images(20)
 
 
-@parametrize_variants([GraphCRF(directed=True)])
+@parametrize_variants([GraphCRF(directed=True)], reading=False)
 def test_it_is_an_estimator_of_sequences(estimator, check):
     check(estimator)
 

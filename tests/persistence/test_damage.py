@@ -556,11 +556,11 @@ def test_tables_that_follow_from_others_are_not_taken_from_a_file(name):
 
 
 def test_the_fuzzer_finds_nothing():
-    counts, _ = fuzz.run(0, 150)
+    counts, _ = fuzz.run(0, 80)
     bad = {case: n for case, n in counts.items() if not case[1].startswith(fuzz.GOOD)}
     assert not bad
-    assert sum(counts.values()) == 150
-    assert sum(n for (_, result), n in counts.items() if result == fuzz.OTHER) > 5
+    assert sum(counts.values()) == 80
+    assert sum(n for (_, result), n in counts.items() if result == fuzz.OTHER) > 2
 
 
 def test_the_fuzzer_would_see_damage_that_is_not_noticed():

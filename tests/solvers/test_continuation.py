@@ -12,6 +12,7 @@ from crfkit.solvers import LBFGS, SGD, SOLVERS, AutoSolver
 from crfkit.solvers.auto import choose_solver
 from crfkit.solvers.base import minimize
 from tests.objective.test_batch import make_data, make_objective
+from tests.sampling import in_turns
 
 TEMPERATURES = (1.0, 0.3, 0.1)
 
@@ -210,8 +211,10 @@ def test_second_derivatives_are_asked_for(objective):
 SMOOTH_SOLVERS = sorted(set(SOLVERS) - {"oeg", "gis", "iis", "sgd", "auto", "rprop"})
 
 
-@pytest.mark.parametrize("name", [*SMOOTH_SOLVERS, "auto"])
-@pytest.mark.parametrize("loss", [SoftmaxMarginLoss(), AnnealedHingeLoss()], ids=repr)
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    in_turns([*SMOOTH_SOLVERS, "auto"], [SoftmaxMarginLoss(), AnnealedHingeLoss()]),
+)
 def test_gradient_solvers_minimize_every_smooth_loss(objective, name, loss):
     """Within what is asked for of the optimum that L-BFGS finds."""
     last = loss.stages()[-1] if loss.is_staged else loss
