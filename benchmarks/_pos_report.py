@@ -35,6 +35,7 @@ def blocks(cases: Cases, table: Table) -> dict[str, Callable[[], list[str]]]:
         "pos_starts": lambda: table(*starts(cases("pos_tagging"))),
         "pos_choices": lambda: table(*choices(cases("pos_tagging"))),
         "family_taggers": lambda: table(*taggers(cases("family_speed"))),
+        "family_reading": lambda: table(*reading(cases("family_speed"))),
         "family_models": lambda: table(*models(cases("family_speed"))),
         "family_memm": lambda: memm(cases("family_speed"), table),
         "family_memory": lambda: table(*memory(cases("family_speed"))),
@@ -155,6 +156,12 @@ def taggers(found: dict[str, Any]) -> tuple[Row, list[Row]]:
                 *(f"{case['accuracy, %'][name]:.2f}" for name in ("crfkit", peer)),
             ))  # fmt: skip
     return head, rows
+
+
+def reading(found: dict[str, Any]) -> tuple[Row, list[Row]]:
+    """Return what reading strings takes, beside a fit."""
+    rows = [(name, _short(seconds)) for name, seconds in found.get("reading", {}).items()]
+    return ("words and tags of the training data", "time"), rows
 
 
 def _ratio(times: dict[str, dict[str, float]], key: str) -> str:

@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from crfkit import HMMClassifier, MEMMClassifier, PackedSequences, TokenClassifier
 from crfkit._parallel import return_memory
+from crfkit.features.word_table import Lines, StringNumbers
 from crfkit.generative.emissions import Categorical, Multinomial
 from crfkit.metrics import flat_accuracy_score
 
@@ -161,6 +163,49 @@ def taggers(peer: str, limit: int | None, name: str = SET) -> dict[str, Any]:
             name: 100.0 * flat_accuracy_score(few.tags, tags) for name, tags in accuracy.items()
         },
     }  # fmt: skip
+
+
+class Numbers(dict[str, int]):
+    """Numbers of strings in the order of their appearance."""
+
+    def __missing__(self, string: str) -> int:
+        """Return the next number."""
+        number = self[string] = len(self)
+        return number
+
+
+def passed(part: _pos_data.Strings) -> None:
+    """Look at each string, and do nothing."""
+    for row in part:
+        for _ in row:
+            pass
+
+
+def by_dict(part: _pos_data.Strings) -> np.ndarray:
+    """Return the numbers of strings."""
+    return np.fromiter(map(Numbers().__getitem__, chain.from_iterable(part)), np.int32)
+
+
+READERS: dict[str, Callable[[_pos_data.Strings], Any]] = {
+    "a `for` loop that does nothing": passed,
+    "joined, sentence by sentence": lambda part: "\n".join(map("\n".join, part)),
+    "joined, many sentences at a time, encoded, lines found": (
+        lambda part: Lines.of(part, sum(map(len, part)))
+    ),
+    "the same, and numbered": lambda part: StringNumbers().of(part, sum(map(len, part))),
+    "numbered by a dict": by_dict,
+}
+
+
+def reading(limit: int | None) -> dict[str, float]:
+    """Return the seconds of reading the strings of the training data, beside those of a fit."""
+    train = _pos_data.halves(SET, limit).train
+    found = {
+        name: least(lambda read=read: [read(part) for part in train], OF_SETS[SET][1])[0]
+        for name, read in READERS.items()
+    }
+    found["fit as NLTK's TnT"] = least(lambda: our_tnt(train, 1), OF_SETS[SET][1])[0]
+    return found
 
 
 class Design:
@@ -384,6 +429,7 @@ def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
         for name in OF_SETS
         for peer in TAGGERS
     }
+    found["reading"] = functools.partial(reading, limit)
     found["MEMM"] = functools.partial(memm, limit)
     found |= {kind: functools.partial(tokens, kind, limit) for kind in SINGLE}
     found["memory"] = functools.partial(memory, limit)
