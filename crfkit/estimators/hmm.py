@@ -44,13 +44,14 @@ def check_hidden(model: Any) -> None:
     if "start_probabilities_" not in fitted:
         return
     check_what_predicts(model)
-    HiddenProbabilities().read(model)
+    hidden, _ = HiddenProbabilities().read(model)
     state = fitted.get("_partial_state")
     if state is None:
         return
     if type(state) is not dict or set(state) != {"order", "counts"}:
         raise ValueError("_partial_state has no order and counts")
-    check_counts(state["counts"], state["order"], len(model.classes_))
+    sizes = len(model.classes_), model.n_features_in_
+    check_counts(state["counts"], state["order"], hidden.emission, *sizes)
 
 
 @register(check=check_hidden)

@@ -10,12 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
+from crfkit.data.validation import check_rows
 from crfkit.generative.base import (
+    Emission,
     HiddenCounts,
     HiddenTables,
     Smoothing,
@@ -134,8 +137,8 @@ def added_steps(one: StepCounts, other: StepCounts) -> StepCounts:
     )
 
 
-def check_counts(counts: Any, order: Any, size: int) -> None:
-    """Raise ValueError if counts, of a file, are not those of transitions of K labels."""
+def check_counts(counts: Any, order: Any, emission: Emission, size: int, n_features: int) -> None:
+    """Raise ValueError if counts, of a file, are not those of K labels and D features."""
     if type(order) is not int or type(counts) is not HiddenCounts:
         raise ValueError("what was counted are no counts of some order")
     steps = counts.steps
@@ -147,6 +150,31 @@ def check_counts(counts: Any, order: Any, size: int) -> None:
             type(part) is not np.ndarray or part.dtype != np.float64 or part.shape != shape
         ):
             raise ValueError(f"a part of what was counted is no array of shape {shape}")
+
+    data = PackedSequences.from_matrices([np.zeros((0, n_features))], n_features)
+    nothing = emission.count_labels(data, np.zeros(0, np.int32), np.zeros(0), size)
+    _check_like(counts.emission, nothing)
+
+
+def _check_like(found: Any, nothing: Any) -> None:
+    """Raise ValueError if statistics have not the form of those of no tokens, or no numbers."""
+    if isinstance(nothing, tuple):
+        if type(found) is not type(nothing) or len(found) != len(nothing):
+            raise ValueError("what was counted of tokens has other parts than the emission counts")
+        for parts in zip(found, nothing, strict=True):
+            _check_like(*parts)
+        return
+    if type(found) is sp.csr_array and len(nothing.shape) == 2:
+        check_rows(found.indptr, found.indices, nothing.shape, "what was counted of tokens")
+    elif not isinstance(found, (np.ndarray, np.number)):
+        raise ValueError(f"a part of what was counted of tokens is a {type(found).__name__}")
+    numbers = found.data if sp.issparse(found) else np.asarray(found)
+    if found.shape != nothing.shape or numbers.dtype.kind not in "fiu":
+        raise ValueError(
+            f"a part of what was counted of tokens is no array of shape {nothing.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError("a part of what was counted of tokens holds what is no finite number")
 
 
 def _no_steps(size: int) -> tuple[FloatArray, FloatArray]:

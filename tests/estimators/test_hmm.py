@@ -450,6 +450,29 @@ def test_a_model_file(order, tmp_path):
     assert read.get_params()["smoothing"].__class__ is DeletedInterpolation
 
 
+def counted(state, emission):
+    return {"order": 1, "counts": state["counts"]._replace(emission=emission)}
+
+
+def sparse(state, column):
+    found = sp.csr_array(state["counts"].emission[0])
+    found.indices[0] = column
+    return found
+
+
+@pytest.mark.parametrize("emissions", ["categorical", "words", "gaussian", "bernoulli"])
+def test_a_model_that_was_read_counts_on(emissions):
+    X = [[[0.0, 1.0], [1.0, 0.0], [0.0, 0.5]], [[1.0, 1.0], [0.0, 0.0]]]
+    X = [np.array(rows) > 0.7 for rows in X] if emissions == "bernoulli" else X
+    X = [["a", "b", "ab"], ["b", "a"]] if emissions in ("categorical", "words") else X
+    X, y = [np.array(rows) for rows in X], [[0, 1, 0], [1, 0]]
+    model = HMMClassifier(emissions=emissions).fit(X, y)
+    for _ in range(2):
+        again = loads(dumps(model)).partial_fit(X, y)
+        found = model.partial_fit(X, y).log_likelihood(X)
+        np.testing.assert_array_equal(again.log_likelihood(X), found)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -464,6 +487,12 @@ def test_a_model_file(order, tmp_path):
         ("n_features_in_", lambda a: a - 1, "symbols|column"),
         ("_partial_state", lambda a: {"order": 1, "counts": 3}, "counts"),
         ("_partial_state", lambda a: {"order": 2, "counts": a["counts"]}, "order 2"),
+        ("_partial_state", lambda a: counted(a, (1,)), "is a int"),
+        ("_partial_state", lambda a: counted(a, ()), "other parts"),
+        ("_partial_state", lambda a: counted(a, a["counts"].emission[0].T), "other parts"),
+        ("_partial_state", lambda a: counted(a, (a["counts"].emission[0].T,)), "no array of shape"),
+        ("_partial_state", lambda a: counted(a, (a["counts"].emission[0] * np.nan,)), "no finite"),
+        ("_partial_state", lambda a: counted(a, (sparse(a, 9),)), "sparse matrix|column 9"),
     ],
 )
 def test_a_damaged_model_file_is_refused(name, change, message):
