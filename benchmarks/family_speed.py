@@ -32,7 +32,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from crfkit import HMMClassifier, MEMMClassifier, PackedSequences, TokenClassifier
 from crfkit._parallel import return_memory
-from crfkit.features.word_table import Lines, StringNumbers
+from crfkit.features.word_table import Lines, StringNumbers, together
 from crfkit.generative.emissions import Categorical, Multinomial
 from crfkit.metrics import flat_accuracy_score
 
@@ -189,9 +189,10 @@ def by_dict(part: _pos_data.Strings) -> np.ndarray:
 READERS: dict[str, Callable[[_pos_data.Strings], Any]] = {
     "a `for` loop that does nothing": passed,
     "joined, sentence by sentence": lambda part: "\n".join(map("\n".join, part)),
-    "joined, many sentences at a time, encoded, lines found": (
-        lambda part: Lines.of(part, sum(map(len, part)))
+    "joined, many sentences at a time": (
+        lambda part: "\n".join(map("\n".join, together(part, sum(map(len, part)))))
     ),
+    "the same, encoded, and the lines found": lambda part: Lines.of(part, sum(map(len, part))),
     "the same, and numbered": lambda part: StringNumbers().of(part, sum(map(len, part))),
     "numbered by a dict": by_dict,
 }

@@ -28,7 +28,7 @@ class Lines(NamedTuple):
     def of(cls, parts: Sequence[Sequence[str]], size: int) -> Self | None:
         """Return `size` words, some in each part; None if one is no string, or has a newline."""
         try:
-            text = SEPARATOR.join(map(SEPARATOR.join, _together(parts, size)))
+            text = SEPARATOR.join(map(SEPARATOR.join, together(parts, size)))
         except TypeError:
             return None
         return cls.of_text(text + SEPARATOR, size)
@@ -55,7 +55,7 @@ class Lines(NamedTuple):
         return text_of(self.text[places + np.arange(len(places))])
 
 
-def _together(parts: Sequence[Sequence[str]], size: int) -> Iterator[Sequence[str]]:
+def together(parts: Sequence[Sequence[str]], size: int) -> Iterator[Sequence[str]]:
     """Yield `size` words, those of several parts together where these are short.
 
     The words of texts lie anywhere in memory. A list of many is made without waiting for each to
