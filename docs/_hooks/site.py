@@ -23,6 +23,8 @@ TEXTS = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 DIAGRAM = "![How the parts work together](pictures/architecture.svg)"
 # griffe takes "int, list or None" for a tuple.
 TUPLE = re.compile(r"(\(|doc-section-item[^>]*>\s*)<code>\((.*?)\)</code>")
+# A dash is set before a description also where there is none.
+BARE = re.compile(r'\s*–(\s*<div class="doc-md-description">\s*</div>)')
 COLORED = re.compile(
     r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
     flags=re.S,
@@ -172,7 +174,7 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Show types as they are written."""
+    """Show types as they are written, and nothing before what is not said."""
     if page.file.src_uri.startswith("reference/"):
-        return TUPLE.sub(r"\1<code>\2</code>", html)
+        return BARE.sub(r"\1", TUPLE.sub(r"\1<code>\2</code>", html))
     return html
