@@ -130,7 +130,7 @@ def _only_member(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) == 1:
             return archive.open(names[0])
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, RuntimeError, OSError, ValueError) as error:
         raise ColumnFormatError(f"{path}: the zip archive cannot be read ({error})") from error
     raise ColumnFormatError(
         f"{path} is a zip archive of {len(names)} files, {names[:5]!r}: unpack it, or pass one of "
