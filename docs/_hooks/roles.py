@@ -21,7 +21,7 @@ ROLE = re.compile(r":(?P<role>[a-z]+):`(?P<target>[^`]+)`")
 MATH = re.compile(r"^( *)\.\. math::(?P<first>.*)\n(?P<rest>(?:(?:\1 +.*)?\n)*)", flags=re.M)
 REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", flags=re.M)
 SEE_ALSO = re.compile(r"^See Also\n-+\n((?:.+\n?)+)", flags=re.M)
-ENTRY = re.compile(r"^([\w.]+) : ", flags=re.M)
+ENTRY = re.compile(r"^([\w.]+(?:, [\w.]+)*) : ", flags=re.M)
 INNER = re.compile(r"^( {4,})([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) : (.+)\n(?=\1 {4}\S)", flags=re.M)
 
 
@@ -29,7 +29,8 @@ def _page(name: str) -> api.Name | None:
     """Return the public name whose page describes a path, which may be that of a member."""
     known = api.names()
     by_definition = {found.defined: found for found in known.values()}
-    return known.get(name) or by_definition.get(name)
+    by_room = {f"{room}.{found.name}": found for room, own in api.rooms().items() for found in own}
+    return known.get(name) or by_definition.get(name) or by_room.get(name)
 
 
 def _candidates(target: str, where: str) -> list[str]:
@@ -74,8 +75,11 @@ def _linked(shown: str, target: str, where: str) -> str:
 
 
 def _see_also(entries: str, where: str) -> str:
-    found = ENTRY.sub(lambda match: f"- {_linked(match[1], match[1], where)}: ", entries)
-    return f"See Also\n--------\n{found}"
+    def line(match: re.Match[str]) -> str:
+        names = match[1].split(", ")
+        return f"- {', '.join(_linked(name, name, where) for name in names)}: "
+
+    return f"See Also\n--------\n{ENTRY.sub(line, entries)}"
 
 
 def _block(match: re.Match[str]) -> str:
