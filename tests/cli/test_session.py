@@ -120,7 +120,7 @@ def test_control_c_on_a_narrow_terminal_keeps_the_model(tmp_path, environment, r
     )  # fmt: skip
     os.close(theirs)
     output = b""
-    while b"iterations" not in output:
+    while not re.search(rb"fitting[^\r\n]*(iterations|left)", output):
         output += os.read(ours, 65536)
     os.write(ours, b"\x03")
     with contextlib.suppress(OSError):  # the other side is closed
