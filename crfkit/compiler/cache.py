@@ -28,6 +28,7 @@ import numba
 
 from crfkit._version import __version__
 from crfkit._warnings import warn_user
+from crfkit.compiler.interrupts import held_interrupts
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^from (crfkit\.(?:kernels|compiler)[\w.]*) import", re.MULTILINE)
@@ -65,7 +66,7 @@ class KernelCache:
         """Return what was compiled for a signature, or None."""
         # The second is of whoever installed the package, and may be read-only.
         for folder in (folder_for, _chosen if numba.config.CACHE_DIR else _beside):
-            with suppress(Exception):
+            with suppress(Exception), held_interrupts:
                 name, key = self._file(signature, context.codegen())
                 data = Path(folder(self._source.parent) or "", name).read_bytes()
                 payload = data[2 * len(key) :]

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from crfkit._progress import say
 from crfkit.compiler.cache import KernelCache
+from crfkit.compiler.interrupts import held_interrupts
 
 F = TypeVar("F", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -67,7 +68,7 @@ KERNELS: list[Any] = []
 
 
 class _WhileCompiling(event.Listener):  # type: ignore[misc]
-    """Pauses the garbage collector: it finds nothing in all that numba holds on to."""
+    """Pauses the garbage collector, which finds nothing in what numba holds on to, and Ctrl-C."""
 
     depth, collects, tells = 0, False, False
 
@@ -76,6 +77,7 @@ class _WhileCompiling(event.Listener):  # type: ignore[misc]
             if self.depth == 0:
                 self.collects = gc.isenabled()
                 gc.disable()
+                held_interrupts.__enter__()
             if self.tells and sys.stderr is not None:
                 self.tells = False
                 say(COMPILING)
@@ -84,8 +86,10 @@ class _WhileCompiling(event.Listener):  # type: ignore[misc]
     def on_end(self, found: Any) -> None:
         if found.data["dispatcher"] in KERNELS:
             self.depth -= 1
-            if self.depth == 0 and self.collects:
-                gc.enable()
+            if self.depth == 0:
+                if self.collects:
+                    gc.enable()
+                held_interrupts.__exit__()
 
 
 _while_compiling = _WhileCompiling()
