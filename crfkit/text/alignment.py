@@ -262,8 +262,8 @@ def _warn_of(misaligned: list[Misaligned]) -> None:
     if lost:
         number = "a span does" if len(lost) == 1 else f"{len(lost)} spans do"
         warn_user(
-            f"{number} not fit the tokens, or one another. The first: {lost[0]}. All are listed in "
-            "`misaligned`; tokens that are unlabeled teach nothing."
+            f"{number} not fit the tokens, or one another. The first: {lost[0]}. "
+            "`to_tokens` lists all as `misaligned`; tokens that are unlabeled teach nothing."
         )
 
 
