@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -107,6 +108,15 @@ def test_a_terminal_shows_the_iterations_of_all_stages_as_one_search(tmp_path, e
     assert re.search(r"fitting +4/4 iterations, objective [\d,.]+, [\d.]+ s *\n", output)
 
 
+def listen_to_the_terminal():
+    """Make standard input the terminal of a process, whose Ctrl-C interrupts it.
+
+    Where the tests run in the background, a shell makes them ignore interrupts.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def test_control_c_on_a_narrow_terminal_keeps_the_model(tmp_path, environment, real_environment):
     subprocess.run("crfkit demo --write r", shell=True, cwd=tmp_path, env=environment, check=True)
     ours, theirs = pty.openpty()
@@ -116,7 +126,7 @@ def test_control_c_on_a_narrow_terminal_keeps_the_model(tmp_path, environment, r
     train = "crfkit train r/train.txt --model m --solver sgd --c2 1e-12 --max-iter 1000000"
     process = subprocess.Popen(
         train.split(), cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
-        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        start_new_session=True, preexec_fn=listen_to_the_terminal,
     )  # fmt: skip
     os.close(theirs)
     output = b""
