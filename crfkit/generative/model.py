@@ -28,6 +28,7 @@ class BoundTables(NamedTuple):
     end: FloatArray | None  # (K,)
     pair: FloatArray  # (1, K, K); order 2: (K + 1, K, K)
     emission: Tables
+    turned: Any = None  # order 2: `pair` in another order, too
 
 
 class HiddenMarkovModel(PotentialsModel):
@@ -84,8 +85,9 @@ class HiddenMarkovModel(PotentialsModel):
         steps, emission = parameters
         with np.errstate(divide="ignore"):
             end = None if steps.end is None else np.log(steps.end)
-            pair = np.log(steps.steps[None] if steps.triples is None else steps.triples)
-            return BoundTables(np.log(steps.start), end, frozen(pair), emission)
+            pair = frozen(np.log(steps.steps[None] if steps.triples is None else steps.triples))
+            turned = _turned(pair) if self.order == 2 else None
+            return BoundTables(np.log(steps.start), end, pair, emission, turned)
 
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
@@ -106,7 +108,9 @@ class HiddenMarkovModel(PotentialsModel):
         if self.order < 2:
             index = np.zeros(1, np.uint32)
             return ChainPotentials(unary, bound.pair, index, offsets, first)
-        found: Potentials = self.structure.potentials(unary, bound.pair, offsets, first)
+        found: Potentials = self.structure.potentials(
+            unary, bound.pair, offsets, first, turned=bound.turned
+        )
         return found
 
 
@@ -116,6 +120,12 @@ def _structure(order: int) -> Any:
     from crfkit.structures.second_order import SecondOrderChain  # few need it
 
     return SecondOrderChain()
+
+
+def _turned(pair: FloatArray) -> Any:
+    from crfkit.structures.second_order import TurnedTables  # few need it
+
+    return TurnedTables.of(pair)
 
 
 class HiddenProbabilities:

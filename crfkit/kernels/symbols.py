@@ -24,9 +24,18 @@ class ListedLogs(NamedTuple):
 
 @kernel
 def add_listed(
-    ptr: IntArray, indices: CodeArray, begin: int, end: int, table: ListedLogs, out: FloatArray
+    ptr: IntArray,
+    indices: CodeArray,
+    begin: int,
+    end: int,
+    table: ListedLogs,
+    room: FloatArray,  # (K,)
+    out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
-    """``out[t, k] += sum_a log P(a | k)`` over the attributes of token ``begin + t``, in order."""
+    """``out[t, k] += sum_a log P(a | k)`` over the attributes of token ``begin + t``, in order.
+
+    Few labels are listed: the others are added to whole rows, in which these are put afterwards.
+    """
     n_labels = out.shape[1]
     for t in range(begin, end):
         row, block = t - begin, 0
@@ -34,15 +43,13 @@ def add_listed(
             attribute = indices[n]
             while attribute >= table.starts[block + 1]:
                 block += 1
-            first = 0
-            for p in range(table.ptr[attribute], table.ptr[attribute + 1]):
-                label = table.labels[p]
-                for k in range(first, label):
-                    out[row, k] += table.floor[block, k]
-                out[row, label] += table.values[p]
-                first = label + 1
-            for k in range(first, n_labels):
+            first, last = table.ptr[attribute], table.ptr[attribute + 1]
+            for p in range(first, last):
+                room[p - first] = out[row, table.labels[p]] + table.values[p]
+            for k in range(n_labels):
                 out[row, k] += table.floor[block, k]
+            for p in range(first, last):
+                out[row, table.labels[p]] = room[p - first]
 
 
 @kernel

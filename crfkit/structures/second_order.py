@@ -48,12 +48,32 @@ MOST_CELLS = 1 << 26
 _ONE_GROUP = frozen(np.zeros(1, np.uint32))
 
 
+# Numbers of tables that are kept in another order, too: 64 MB.
+MOST_TURNED = 1 << 23
+_NOT_TURNED = frozen(np.empty((0, 0, 0)))
+
+
+class TurnedTables(NamedTuple):
+    """Scores of triples of labels, and the same by their last labels."""
+
+    pair: FloatArray  # (M (K + 1), K, K)
+    by_last: FloatArray  # (K, M (K + 1), K)
+
+    @classmethod
+    def of(cls, pair: FloatArray) -> TurnedTables | None:
+        """Return tables that do not change any more, in both orders; None if they are large."""
+        if pair.size > MOST_TURNED:
+            return None
+        return cls(pair, frozen(np.ascontiguousarray(pair.transpose(2, 0, 1))))
+
+
 class _SecondOrderArrays(NamedTuple):
     unary: FloatArray
     pair: FloatArray
     offsets: IntArray
     first: int = 0
     transition_index: IdArray = _ONE_GROUP
+    turned: TurnedTables | None = None
 
 
 class SecondOrderPotentials(_SecondOrderArrays, Potentials):
@@ -62,7 +82,8 @@ class SecondOrderPotentials(_SecondOrderArrays, Potentials):
     As :class:`crfkit.structures.ChainPotentials`, but for `pair`, (M (K + 1), K, K): in a group of
     ``K + 1`` tables, ``[h, i, j]`` is the score of label ``j`` after ``i`` after ``h``, and the
     last table, ``h = K``, is that of the second tokens of sequences. `transition_index` tells the
-    group of each token; if not given, there is one.
+    group of each token; if not given, there is one. `turned` may hold `pair` in another order, with
+    which best paths of tokens of few labels are found sooner; that of other tables is not looked at.
     """
 
     __slots__ = ()
@@ -71,6 +92,12 @@ class SecondOrderPotentials(_SecondOrderArrays, Potentials):
     n_codes = ChainPotentials.n_codes
     is_dense = ChainPotentials.is_dense
     take_tokens = ChainPotentials.take_tokens
+
+    @property
+    def by_last(self) -> FloatArray:
+        """The scores of triples by their last labels, (K, M (K + 1), K); (0, 0, 0) if not known."""
+        turned = self.turned
+        return _NOT_TURNED if turned is None or turned.pair is not self.pair else turned.by_last
 
     def in_order(self, order: IntArray) -> Self:
         """Return the potentials with the labels in another order, shape (K,)."""
@@ -289,7 +316,7 @@ class _States:
         self.of_tokens = find_live(unary, offsets, ptr, label, states)
         self.live = LiveLabels(frozen(ptr), frozen(label[: ptr[-1]]))
         self.of_sequences, self._count = int(states.max(initial=0)), count
-        self._longest = longest(potentials)
+        self._longest, self._by_last = longest(potentials), potentials.by_last
 
     def starts(self) -> IntArray:
         """Return room for where the states of the tokens of a sequence start, and the end."""
@@ -297,7 +324,8 @@ class _States:
 
     def best_rooms(self) -> BestRooms:
         """Return the workspace of best paths."""
-        return BestRooms(self.starts(), np.empty(self.of_sequences))
+        rooms = self.starts(), np.empty(self.of_sequences), np.empty(self._size)
+        return BestRooms(*rooms, self._by_last)
 
     def rooms(self) -> SecondOrderRooms:
         """Return the workspace of sums."""
