@@ -82,8 +82,8 @@ class SecondOrderPotentials(_SecondOrderArrays, Potentials):
     As :class:`crfkit.structures.ChainPotentials`, but for `pair`, (M (K + 1), K, K): in a group of
     ``K + 1`` tables, ``[h, i, j]`` is the score of label ``j`` after ``i`` after ``h``, and the
     last table, ``h = K``, is that of the second tokens of sequences. `transition_index` tells the
-    group of each token; if not given, there is one. `turned` may hold `pair` in another order, with
-    which best paths of tokens of few labels are found sooner; that of other tables is not looked at.
+    group of each token; if not given, there is one. `turned` may hold `pair` in another order, by
+    which best paths of tokens of few labels are found sooner; that of other tables is ignored.
     """
 
     __slots__ = ()

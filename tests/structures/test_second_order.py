@@ -95,6 +95,27 @@ def test_what_does_not_depend_on_the_label_two_before_is_a_chain(n_labels, dead)
     np.testing.assert_array_equal(best.codes, of_chain.codes)
 
 
+def test_tables_in_another_order_change_no_path():
+    """Tokens of few labels stand beside those of all, so that steps are of every kind."""
+    potentials = potentials_of(11, 0.5, [1, 2, 0, 30, 100], seed=3)
+    unary = np.round(potentials.unary)  # with paths of equal scores
+    rng = np.random.default_rng(0)
+    unary[rng.random(len(unary)) < 0.4] = 0.0
+    pair = np.round(potentials.pair)
+    plain = potentials._replace(unary=unary, pair=pair)
+    turned = plain._replace(turned=second_order.TurnedTables.of(pair))
+    chain, one = SecondOrderChain(), np.array([3])
+    for found, expected in zip(chain.argmax(turned), chain.argmax(plain), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    best, expected = (chain.k_best(some.take(one), 20) for some in (turned, plain))
+    np.testing.assert_array_equal(best.codes, expected.codes)
+    np.testing.assert_array_equal(best.scores, expected.scores)
+    others = {"pair": -pair[::-1].copy()}  # in another order, these are not known
+    found, expected = (chain.argmax(some._replace(**others))[0] for some in (turned, plain))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(turned.take(one).by_last, pair.transpose(2, 0, 1))
+
+
 def test_improbable_steps_alone_are_left():
     """Each is far less probable than others of the table, which no path takes."""
     pair = np.full((3, 2, 2), -np.inf)

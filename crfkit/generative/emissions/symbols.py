@@ -283,9 +283,7 @@ class SymbolEmission(Emission, ABC):
     ) -> None:
         """Add the log-probability of the symbols of each token given each label."""
         rows = frozen(data.indptr), frozen(data.indices)
-        add_listed(
-            *rows, tokens.start, tokens.stop, _listed(tables), np.empty(out.shape[1]), out
-        )
+        add_listed(*rows, tokens.start, tokens.stop, _listed(tables), np.empty(out.shape[1]), out)
 
     def draw(self, tables: SymbolTables, labels: CodeArray, random: Random, vectorizer: Any) -> Any:
         """Return tokens; without a vectorizer, rows of indicators, a matrix of shape (n, D)."""

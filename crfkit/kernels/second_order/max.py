@@ -13,7 +13,6 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.second_order.arrays import LiveLabels, SecondOrderScores, Step, step_into
 
-
 # Steps from more labels read tables in the order that suits them.
 FEW = 8
 
