@@ -190,6 +190,11 @@ def kernel(function: F) -> F:
     return _kept(function, OPTIONS)
 
 
+def object_kernel(function: F) -> F:
+    """Compile a kernel that reads objects of the interpreter, whose lock it keeps."""
+    return _kept(function, OPTIONS | {"nogil": False})
+
+
 def quick_kernel(function: F) -> F:
     """Compile a kernel of which each call counts: arguments are passed a little faster."""
     return _kept(function, QUICK_OPTIONS)

@@ -87,7 +87,7 @@ def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
     def replace(function: F) -> F:
         if numba.config.DISABLE_JIT:
             return np.errstate(divide="ignore", over="ignore", invalid="ignore")(function)
-        if _emits():
+        if emits():
             return _intrinsic(function, result, emit)
         count_references()
         made: F = numba.njit(function)
@@ -115,7 +115,7 @@ def _intrinsic(function: F, result: Any, emit: Callable[..., Any]) -> F:
 
 
 @cache
-def _emits() -> bool:
+def emits() -> bool:
     """Whether instructions can be built with this version of numba."""
     return is_tested() or _doubles()
 

@@ -321,7 +321,7 @@ class SequenceVectorizer(SequenceTransformer):
 def learn_with_zeros(X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer, ZeroValues]:
     """Return packed sequences, the vectorizer fitted to them, and where attributes are 0."""
     vectorizer, index = SequenceVectorizer(), GrowingIndex()
-    index.keeps_zeros = True
+    index.keep_zeros()
     rows, columns = vectorizer._learn(X, index)
     zeros = rows.zeros()
     return vectorizer._pack(rows, columns), vectorizer, zeros._replace(columns=columns[zeros[0]])

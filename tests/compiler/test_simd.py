@@ -191,7 +191,7 @@ import numba, pytest
 numba.__version__ = "99.0.1"
 {change}
 from crfkit.compiler import simd
-assert simd._emits() is {emits}
+assert simd.emits() is {emits}
 assert pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not newer", {path!r}]) == 0
 """
 CHANGES = {"import numba.extending; numba.extending.intrinsic = None": False, "": True}

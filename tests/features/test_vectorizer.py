@@ -219,7 +219,7 @@ def test_a_subclass_of_str_is_the_string_it_holds(form, string):
         assert len(fitted.transform([[form(string)]]).indices) == 1
 
 
-def test_keys_that_never_come_again_take_no_room_and_no_speed():
+def test_keys_that_never_come_again_take_no_room():
     """A server may see any number of keys that its model does not have."""
     vectorizer = SequenceVectorizer().fit([[{"w": "a"}]])
     strange = ([{f"k{s}-{t}": {"x": "y"}} for t in range(500)] for s in range(20))
@@ -231,8 +231,7 @@ def test_keys_that_never_come_again_take_no_room_and_no_speed():
     finally:
         tracemalloc.stop()
     assert grown < 2.5e6
-    vectorizer.transform([[{"w": "a"}]])
-    assert vectorizer._index.keys_of_tokens["w"] is vectorizer._index.keys_of_tokens["w"]
+    assert vectorizer.transform([[{"w": "a"}]]).indices.tolist() == [0]
 
 
 def test_threads_may_transform_at_once():

@@ -92,8 +92,7 @@ class Trainer:
     def clear(self) -> None:
         """Forget all sequences."""
         self._index = GrowingIndex()
-        self._index.keeps_zeros = True
-        self._index.layouts_left = 0  # numbers are to be in the order of their first appearance
+        self._index.keep_zeros()
         self._rows: list[AttributeRows] = []
         self._labels: list[list[Hashable]] = []
         self._groups: list[int] = []
