@@ -29,6 +29,7 @@ import numba
 from crfkit._version import __version__
 from crfkit._warnings import warn_user
 from crfkit.compiler.interrupts import held_interrupts
+from crfkit.compiler.target import machine
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^from (crfkit\.(?:kernels|compiler)[\w.]*) import", re.MULTILINE)
@@ -67,7 +68,7 @@ class KernelCache:
         # The second is of whoever installed the package, and may be read-only.
         for folder in (folder_for, _chosen if numba.config.CACHE_DIR else _beside):
             with suppress(Exception), held_interrupts:
-                name, key = self._file(signature, context.codegen())
+                name, key = self._file(signature)
                 data = Path(folder(self._source.parent) or "", name).read_bytes()
                 payload = data[2 * len(key) :]
                 if data.startswith(key + _digest(payload)):
@@ -86,15 +87,17 @@ class KernelCache:
             if folder is not None and not compiled.library.has_dynamic_globals:
                 from numba.core.serialize import dumps
 
-                name, key = self._file(signature, compiled.codegen)
-                payload = dumps(compiled._reduce())
+                from crfkit.compiler.stored import reduced
+
+                name, key = self._file(signature)
+                payload = dumps(reduced(compiled))
                 _replace(folder / name, key + _digest(payload) + payload)
         except Exception as error:
             warn_of_no_file(str(error))
 
-    def _file(self, signature: Any, codegen: Any) -> tuple[str, bytes]:
+    def _file(self, signature: Any) -> tuple[str, bytes]:
         """Return the name for a signature and a machine, and the hash of what its file is from."""
-        function, target = self.function, repr((str(signature), codegen.magic_tuple()))
+        function, target = self.function, repr((str(signature), machine()))
         version = f"{sys.implementation.cache_tag}-{_digest(target.encode()).hex()[:16]}"
         depends_on = target, numba.__version__, salt(function, signature)
         name = f"{self._source.stem}.{function.__qualname__}.{version}.nbc"

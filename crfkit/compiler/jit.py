@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from crfkit._progress import say
 from crfkit.compiler.cache import KernelCache
 from crfkit.compiler.interrupts import held_interrupts
+from crfkit.compiler.target import CONTEXT, KernelDispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -136,11 +137,12 @@ def _compiled(function: F, **options: Any) -> Any:
     """
     if not numba.config.DISABLE_JIT:  # numba asks several times
         function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    compiled: Any = numba.njit(**options)(function)
+    compiled = _dispatcher(function, **options)
     find = getattr(compiled, "get_call_template", None)
     if find is not None:  # a function of numba, and not of a version without the method
 
         def find_plain(kinds: Any, named: Any) -> Any:
+            CONTEXT.make()  # what calls it is being compiled
             try:
                 found = find([numba.types.unliteral(kind) for kind in kinds], named)
             except TypeError:  # the types are given in another way
@@ -152,6 +154,15 @@ def _compiled(function: F, **options: Any) -> Any:
 
         compiled.get_call_template = find_plain
     return compiled
+
+
+def _dispatcher(function: Any, **options: Any) -> Any:
+    """Return what numba makes of a function, without what it needs only to compile it."""
+    if numba.config.DISABLE_JIT or not is_tested():
+        return numba.njit(**options)(function)
+    chosen = {name: options.pop(name) for name in ("pipeline_class",) if name in options}
+    told = options | {"nopython": True, "boundscheck": None}
+    return KernelDispatcher(function, locals={}, targetoptions=told, **chosen)
 
 
 def _call_if_large(compiled: Any, kinds: tuple[Any, ...]) -> None:

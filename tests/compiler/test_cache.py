@@ -1,7 +1,10 @@
 """Machine code on disk: it notices edited helpers, and bears whatever happens to a folder."""
 
+import math
 import os
+import platform
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,72 @@ def test_a_copy_of_machine_code_from_the_disk_loads_what_that_calls(copy_of_pack
     assert run(copy_of_package, ONE_CALLED + COUNTED) == "2.0\n0 2"
     assert run(copy_of_package, ONE_CALLED + outer) == "3.0\n2 1"
     assert run(copy_of_package, ONE_CALLED + outer) == "3.0\n2 0"
+
+
+# Machine code of which LLVM loads nothing, all, and what calls the rest.
+LOADED = """
+import crfkit.compiler.object_files as objects, crfkit.compiler.target as target
+from crfkit.kernels.helper import factor
+objects.MAGIC = {first}
+factor()
+objects.MAGIC = {then}
+"""
+MADE = COUNTED + "print(target.CONTEXT.is_made)"
+ELF = (sys.platform, platform.machine()) == ("linux", "x86_64")
+
+
+@pytest.mark.skipif(NO_JIT or not ELF, reason="needs the compiler, and its object files")
+def test_machine_code_is_the_same_loaded_without_llvm_or_with_it(copy_of_package):
+    helper = copy_of_package / "crfkit" / "kernels" / "helper.py"
+    helper.write_text(
+        "import math\n" + helper.read_text().replace("2.0", "math.exp(math.sin(1.0))")
+    )
+    value = str(math.exp(math.sin(1.0)))
+    calling = "objects.MAGIC"
+    assert run(copy_of_package, ONE_CALLED + COUNTED) == f"{value}\n0 2"
+    for first, then, made in (
+        (calling, calling, False), ("b'-'", "b'-'", True), (calling, "b'-'", True),
+        ("b'-'", "b'\\x7fELF'", True),
+    ):  # fmt: skip
+        code = LOADED.format(first=first, then=then) + MADE
+        assert run(copy_of_package, code) == f"{value}\n2 0\n{made}"
+
+
+OF_USER = """
+import numba
+from crfkit.kernels.probe import doubled
+
+print(doubled(1.0))
+
+@numba.njit
+def of_user(x):
+    return 1.0 + doubled(x)
+
+print(of_user(1.0))
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_functions_of_users_call_kernels_from_the_disk(copy_of_package):
+    assert run(copy_of_package, ONE_CALLED + PROBE) == "2.0"
+    assert run(copy_of_package, OF_USER) == "2.0\n3.0"
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_machine_code_finds_what_llvm_would_find_for_it():
+    from numba.core.codegen import ll
+
+    from crfkit.compiler import stored
+
+    stored.CONTEXT.make()
+    assert len(stored.helpers()) > 80
+    wrong = [
+        name for name, found in stored.helpers().items() if ll.address_of_symbol(name) != found
+    ]
+    assert not wrong
+    called = "memset", "memcpy", "PyErr_Format", "PyEval_SaveThread", "_Py_NoneStruct", "exp"
+    assert not ELF or all(stored._find(name) == ll.address_of_symbol(name) for name in called)
+    assert stored._find("no_such_function") == 0
 
 
 TELLING = """
