@@ -120,6 +120,18 @@ def test_every_how_to_page_is_listed():
         assert page.name == "index.md" or f"]({page.name})" in listed, page.name
 
 
+# What users of other packages call things, and ask the search of the site for.
+SEARCHED = (
+    "NER imbalanced hyperparameter overfit regulariz distillation crowdsourcing gazetteer Docker "
+    "ONNX FastAPI BERT LSTM abstention uncertainty reproducible explainability visualize BILOU"
+)
+
+
+def test_words_that_people_search_for_are_on_some_page():
+    texts = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [word for word in SEARCHED.split() if word not in texts] == []
+
+
 def test_the_page_on_architecture_has_each_room_at_its_level():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     shown = {}

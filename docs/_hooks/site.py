@@ -29,6 +29,9 @@ COLORED = re.compile(
     r"```python\n((?:(?!```).)*?)```\n((?:(?!```).)*?)<!-- the spans that the block prints -->\n",
     flags=re.S,
 )
+# What searches show first: pages that answer questions, then those that explain, then names.
+FIRST = {"howto/": 4.0, "reference/": 1.0, "examples/": 1.0}
+LAST = {"architecture.md", "extending.md", "performance.md", "experiments.md", "changelog.md"}
 # How notebooks and docstrings name a page of the repository.
 NAMED = re.compile(r"\[docs/([\w/]+)\.md\]\([^)]*\)|`docs/([\w/]+)\.md`")
 SPEED = "<!-- the first paragraph of the benchmarks in the README -->"
@@ -160,8 +163,11 @@ def _speed() -> str:
 
 
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
-    """Replace what browsers would need a script for."""
-    if page.file.src_uri.startswith(("reference/", "examples/")):
+    """Replace what browsers would need a script for, and say how early searches show a page."""
+    uri = page.file.src_uri
+    boost = next((b for folder, b in FIRST.items() if uri.startswith(folder)), 2.0)
+    page.meta["search"] = {"boost": 0.5 if uri in LAST else boost} | page.meta.get("search", {})
+    if uri.startswith(("reference/", "examples/")):
         text = NAMED.sub(_linked, text)
         text = re.sub(r"\]\((?:\.\./)?docs/([\w/]+)\.md", r"](../\1.md", text)
     text = re.sub(r"```mermaid\n.*?```", DIAGRAM, text, flags=re.S)

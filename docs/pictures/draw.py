@@ -59,16 +59,17 @@ def line(x1, y1, x2, y2, color="currentColor", width=1.3, arrow=False, dash="", 
     )
 
 
-def write(name, width, height, *parts):
-    """Write a picture."""
+def write(name, width, height, *parts, scale=1.0):
+    """Write a picture, `scale` times as large where there is room."""
     tip = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" '
         'fill="context-stroke"/></marker></defs>'
     )
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="system-ui, sans-serif" fill="currentColor">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width * scale:g}" height="{height * scale:g}" '
+        'font-family="system-ui, sans-serif" fill="currentColor">'
     )
     body = "\n".join([head, tip, *parts, "</svg>"])
     (HERE / f"{name}.svg").write_text(body + "\n", encoding="utf-8")
@@ -116,6 +117,8 @@ def architecture():
     write("architecture", 1000, 350, *left, *middle, *right)
 
 
+# Drawings that fit a phone, with letters that are large enough to be read there.
+ROOMY = 1.25
 TOKENS = ("Paris", "Hilton", "sleeps")
 LABELS = ("NAME", "PLACE", "O")
 COLORS = {"NAME": BLUE, "PLACE": ORANGE, "O": GREEN}
@@ -145,41 +148,41 @@ def token_by_token():
     parts = []
     alone = ("PLACE", "NAME", "O")
     together = ("NAME", "NAME", "O")
-    for left, title, labels in ((0, "each token alone", alone), (360, "a chain", together)):
-        parts.append(text(left + 160, 22, title, 14, font_weight=600))
-        xs = [left + 50 + 110 * t for t in range(3)]
+    for left, title, labels in ((0, "each token alone", alone), (252, "a chain", together)):
+        xs = [left + 38 + 78 * t for t in range(3)]
+        parts.append(text(xs[1], 20, title, 14, font_weight=600))
         for t, (x, label) in enumerate(zip(xs, labels, strict=True)):
-            parts.append(box(x - 42, 50, 84, 34, label, COLORS[label]))
-            parts.append(box(x - 42, 140, 84, 34, TOKENS[t], fill="none"))
-            parts.append(line(x, 139, x, 88, arrow=True))
+            parts.append(box(x - 32, 40, 64, 34, label, COLORS[label]))
+            parts.append(box(x - 32, 124, 64, 34, TOKENS[t], fill="none"))
+            parts.append(line(x, 123, x, 78, arrow=True))
             if left and t:
-                parts.append(line(xs[t - 1] + 42, 67, x - 42, 67, BLUE, 3))
-    parts.append(line(330, 10, 330, 180, opacity=0.3))
-    write("crf-tokens", 680, 185, *parts)
+                parts.append(line(xs[t - 1] + 32, 57, x - 32, 57, BLUE, 3))
+    parts.append(line(242, 10, 242, 162, opacity=0.3))
+    write("crf-tokens", 484, 168, *parts, scale=ROOMY)
 
 
 def trellis():
     """Draw the nine scores of labels, the scores of pairs, and the best path."""
     best = labelings()[0][1]
-    xs, ys = (120, 340, 560), (75, 175, 275)
+    xs, ys = (48, 234, 420), (72, 172, 272)
     parts = []
     for t, i, j in product(range(2), range(3), range(3)):
         on = best[t] == i and best[t + 1] == j
-        start, end = (xs[t] + 44, ys[i]), (xs[t + 1] - 44, ys[j])
+        start, end = (xs[t] + 38, ys[i]), (xs[t + 1] - 38, ys[j])
         parts.append(line(*start, *end, BLUE if on else "currentColor", 4 if on else 1.2,
                           opacity=1 if on else 0.35))  # fmt: skip
         share = (0.5, 0.3, 0.25)[abs(i - j)]
         x, y = (a + share * (b - a) for a, b in zip(start, end, strict=True))
-        parts.append(text(x, y + 4, f"{PAIRS[i][j]:g}", 11, font_weight=700 if on else 400,
+        parts.append(text(x, y + 4, f"{PAIRS[i][j]:g}", 12, font_weight=700 if on else 400,
                           color=BLUE if on else "currentColor", paint_order="stroke", stroke=BACK,
                           stroke_width=5))  # fmt: skip
     for t, k in product(range(3), range(3)):
         on = best[t] == k
         color = BLUE if on else "currentColor"
-        parts.append(box(xs[t] - 44, ys[k] - 24, 88, 48, f"{LABELS[k]}\n{UNARY[t][k]:g}", color))
+        parts.append(box(xs[t] - 38, ys[k] - 24, 76, 48, f"{LABELS[k]}\n{UNARY[t][k]:g}", color))
     for t in range(3):
-        parts.append(text(xs[t], 28, TOKENS[t], 15, font_weight=600))
-    write("crf-trellis", 680, 310, *parts)
+        parts.append(text(xs[t], 26, TOKENS[t], 15, font_weight=600))
+    write("crf-trellis", 468, 304, *parts, scale=ROOMY)
 
 
 def shares():
@@ -189,29 +192,29 @@ def shares():
     shown.append((f"the other {len(found) - 5}", sum(p for p, _ in found[5:])))
     parts = []
     for row, (name, p) in enumerate(shown):
-        y = 14 + 34 * row
+        y = 8 + 34 * row
         color = BLUE if row == 0 else "currentColor"
-        parts.append(text(205, y + 17, name, 13, "end"))
-        parts.append(box(215, y, max(380 * p, 1), 24, color=color, round_=2,
+        parts.append(text(140, y + 17, name, 13, "end"))
+        parts.append(box(150, y, max(480 * p, 1), 24, color=color, round_=2,
                          fill=BLUE if row == 0 else SOFT))  # fmt: skip
-        parts.append(text(222 + 380 * p, y + 17, f"{p:.3f}", 13, "start"))
-    write("crf-shares", 680, 220, *parts)
+        parts.append(text(157 + 480 * p, y + 17, f"{p:.3f}", 13, "start"))
+    write("crf-shares", 440, 206, *parts, scale=ROOMY)
 
 
 def marginals():
     """Draw the probability of each label of each token."""
     parts = []
     for t, token in enumerate(TOKENS):
-        left = 40 + 215 * t
-        parts.append(text(left + 85, 24, token, 15, font_weight=600))
+        left = 6 + 155 * t
+        parts.append(text(left + 65, 22, token, 15, font_weight=600))
         for k, label in enumerate(LABELS):
             p = sum(p for p, path in probabilities() if path[t] == k)
-            x, height = left + 60 * k, 120 * p
+            x, height = left + 46 * k, 120 * p
             color = COLORS[label]
-            parts.append(box(x, 165 - height, 48, max(height, 0.5), "", color, color, round_=2))
-            parts.append(text(x + 24, 158 - height, f"{p:.2f}", 12))
-            parts.append(text(x + 24, 183, label, 12))
-    write("crf-marginals", 680, 195, *parts)
+            parts.append(box(x, 165 - height, 38, max(height, 0.5), "", color, color, round_=2))
+            parts.append(text(x + 19, 158 - height, f"{p:.2f}", 12))
+            parts.append(text(x + 19, 183, label, 12))
+    write("crf-marginals", 456, 192, *parts, scale=ROOMY)
 
 
 def training():
@@ -220,28 +223,17 @@ def training():
         sum(1 for i, j in zip(y, y[1:], strict=False) if i == j == 0) for _, y in probabilities()
     )
     expected = sum(n * p for n, (p, _) in zip(pairs, probabilities(), strict=True))
+    count = "count in the data:\nNAME follows NAME\n1 time"
+    model = f"count the model expects:\nsum of probabilities\n{expected:.2f} times"
     parts = [
-        box(10, 30, 180, 70, "count in the data:\nNAME follows NAME\n1 time", BLUE),
-        text(215, 70, "\u2212", 24),
-        box(
-            240,
-            30,
-            200,
-            70,
-            f"count the model expects:\nsum of probabilities\n{expected:.2f} times",
-            ORANGE,
-        ),
-        text(465, 70, "=", 22),
-        box(
-            490,
-            30,
-            180,
-            70,
-            f"raise the weight of\nNAME \u2192 NAME\nin proportion to {1 - expected:.2f}",
-            GREEN,
-        ),
-    ]
-    write("crf-training", 680, 120, *parts)
+        box(2, 6, 132, 70, count, BLUE, size=12),
+        text(147, 47, "\u2212", 22),
+        box(160, 6, 150, 70, model, ORANGE, size=12),
+        text(323, 46, "=", 20),
+        box(336, 6, 146, 70, f"raise the weight of\nNAME \u2192 NAME in\nproportion to "
+            f"{1 - expected:.2f}", GREEN, size=12),
+    ]  # fmt: skip
+    write("crf-training", 484, 82, *parts, scale=ROOMY)
 
 
 if __name__ == "__main__":
