@@ -54,14 +54,20 @@ class Sources:
         self._names = {path: self._names_of(path, found) for path, found in imports.items()}
 
     def nodes(self, kind: type | tuple[type, ...], room: str = "") -> Iterator[tuple[str, ast.AST]]:
-        """Yield the nodes of a kind, each with the path of its module."""
-        for path, node in self._nodes:
-            if isinstance(node, kind) and (not room or room_of(path) == room):
-                yield path, node
+        """Yield the nodes of a kind, each with the path of its module; of kinds, one by one."""
+        for known, found in self._nodes.items():
+            if issubclass(known, kind):
+                for path, node in found:
+                    if not room or room_of(path) == room:
+                        yield path, node
 
     @cached_property
-    def _nodes(self) -> list[tuple[str, ast.AST]]:
-        return [(path, node) for path, tree in self.trees.items() for node in ast.walk(tree)]
+    def _nodes(self) -> dict[type, list[tuple[str, ast.AST]]]:
+        found: dict[type, list[tuple[str, ast.AST]]] = {}
+        for path, tree in self.trees.items():
+            for node in ast.walk(tree):
+                found.setdefault(type(node), []).append((path, node))
+        return found
 
     @cached_property
     def functions(self) -> list[tuple[str, Function]]:

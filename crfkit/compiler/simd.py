@@ -191,10 +191,8 @@ def _emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     """Add fours, twos and ones: what is written next to them may be on its way to memory."""
-    x, place = (
-        values[0],
-        builder.bitcast(_address(context, builder, kinds[1:4], values[1:4]), _NUMBER.as_pointer()),
-    )
+    address = _address(context, builder, kinds[1:4], values[1:4])
+    x, place = values[0], builder.bitcast(address, _NUMBER.as_pointer())
     count = context.cast(builder, values[4], kinds[4], numba.types.int64)
     for size in (4, 2, 1):
         whole, kind = ir.IntType(32), ir.VectorType(_NUMBER, size)
@@ -378,33 +376,35 @@ def fill_at(array: FloatArray, place: int) -> FloatArray:
 @emitted(numba.types.void, _emit_store)
 def store_at(vector: FloatArray, array: FloatArray, place: int) -> None:
     """Write eight numbers: ``array[place : place + 8] = vector``."""
-    array[place : place + WIDTH] = vector
+    for lane in range(WIDTH):
+        array[place + lane] = vector[lane]
 
 
 @emitted(numba.types.void, _emit_store)
 def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
     """Write eight numbers to a row: ``array[row, column : column + 8] = vector``."""
-    array[row, column : column + WIDTH] = vector
+    for lane in range(WIDTH):
+        array[row, column + lane] = vector[lane]
 
 
 @emitted(numba.types.void, _emit_store)
 def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
     """Write eight numbers to a row of a table."""
-    tables[table, row, column : column + WIDTH] = vector
+    for lane in range(WIDTH):
+        tables[table, row, column + lane] = vector[lane]
 
 
 @emitted(_vector, _emit_load_few)
 def load_few(array: FloatArray, row: int, column: int, count: int) -> FloatArray:
     """Return some numbers of a row, at most eight, and 0 in the other lanes."""
-    few = np.zeros(WIDTH)
-    few[:count] = array[row, column : column + count]
-    return few
+    return np.array([array[row, column + k] if k < count else 0.0 for k in range(WIDTH)])
 
 
 @emitted(numba.types.void, _emit_add_few)
 def add_few(x: FloatArray, array: FloatArray, row: int, column: int, count: int) -> None:
     """Add the first lanes, fewer than eight, to numbers of a row."""
-    array[row, column : column + count] += x[:count]
+    for lane in range(count):
+        array[row, column + lane] += x[lane]
 
 
 @emitted(lambda kind: kind.copy(readonly=True)(kind), _emit_readable)
@@ -456,7 +456,7 @@ def multiply_add(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
 @emitted(_vector, _emit_where_bits)
 def where_bits(bits: int, x: FloatArray) -> FloatArray:
     """Return `x` in the lanes whose bit is set in the lowest byte of `bits`, 0 in the others."""
-    return np.where((int(bits) >> np.arange(WIDTH)) & 1, x, 0.0)
+    return np.array([x[k] if (int(bits) >> k) & 1 else 0.0 for k in range(WIDTH)])
 
 
 @emitted(_vector, _emit_exponential)
@@ -488,8 +488,9 @@ larger: Binary = _operation(_vector, "larger", _selection(">"), lambda x, y: np.
 smaller: Binary = _operation(_vector, "smaller", _selection("<"), lambda x, y: np.minimum(x, y))
 # y in the lanes where x > 0, and 0 in the others.
 where_positive: Binary = _operation(
-    _vector, "where_positive", _emit_where_positive, lambda x, y: np.where(x > 0.0, y, 0.0)
-)
+    _vector, "where_positive", _emit_where_positive,
+    lambda x, y: np.array([y[k] if x[k] > 0.0 else 0.0 for k in range(WIDTH)]),
+)  # fmt: skip
 # The sum, the largest and the smallest of the lanes.
 _float = numba.types.float64
 _sum = _reduced("fadd", ir.Constant(_NUMBER, 0.0))
