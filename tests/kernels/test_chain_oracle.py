@@ -32,37 +32,31 @@ SHAPES = [  # every two of the three meet
 ]  # fmt: skip
 
 
-@kernel
-def gather_one(problem, s, workspace):
-    """Gather the potentials of a sequence."""
-    gather(problem, s, workspace)
+GATHER, SCORE, DIFFER, SCATTER, APPLY = range(5)
 
 
 @kernel
-def score_one(problem, s, codes, examples, workspace):
-    """Return the score of some labels."""
-    return path_score(problem, s, Labeling(codes, 0, problem.offsets[s]), examples, workspace)
+def asked(question, problem, s, labels, examples, workspace):
+    """Ask one of the questions to a problem: a kernel of all takes as long to compile as of one."""
+    first = Labeling(labels, 0, problem.offsets[s])
+    if question == GATHER:
+        gather(problem, s, workspace)
+    elif question == SCORE:
+        return path_score(problem, s, first, examples, workspace)
+    elif question == DIFFER:
+        second = Labeling(labels, 1, problem.offsets[s])
+        return float(list_difference(problem, s, first, second, workspace))
+    elif question == SCATTER:
+        return scatter_counts(problem, s, workspace)
+    else:
+        apply_counts(problem, s, 0.5, workspace)
+    return 0.0
 
 
-@kernel
-def difference_of(problem, s, codes, workspace):
-    """List the features of some labels minus those of others."""
-    begin = problem.offsets[s]
-    return list_difference(
-        problem, s, Labeling(codes, 0, begin), Labeling(codes, 1, begin), workspace
-    )
-
-
-@kernel
-def scatter(problem, s, workspace):
-    """Scatter the counts of a sequence."""
-    return scatter_counts(problem, s, workspace)
-
-
-@kernel
-def apply(problem, s, factor, workspace):
-    """Apply what was scattered."""
-    apply_counts(problem, s, factor, workspace)
+def asker(oracle, workspace, labels):
+    """What asks a question about a sequence, given one or two labels of each token."""
+    examples = oracle.examples(np.ones(len(oracle.problem.offsets) - 1), labels[0])
+    return lambda question, s: asked(question, oracle.problem, s, labels, examples, workspace)
 
 
 @kernel
@@ -134,9 +128,10 @@ def test_scores_are_those_of_the_matrix(rng, n_labels, form):
     oracle, w, table = make_oracle(model, data), rng.normal(size=model.n_parameters), mask * 0.0
     table[mask] = w[: model.state.n_parameters]
     expected, workspace = x @ table, oracle.workspace(oracle.weights.pack(w))
+    ask = asker(oracle, workspace, np.zeros((1, data.n_tokens), np.int32))
     for s, (begin, end) in enumerate(itertools.pairwise(data.offsets.tolist())):
         workspace.scores[:] = np.nan
-        gather_one(oracle.problem, s, workspace)
+        ask(GATHER, s)
         found = workspace.scores[: end - begin]
         np.testing.assert_allclose(found[:, :n_labels], expected[begin:end], atol=1e-13)
         assert (found[:, n_labels:] == 0.0).all()
@@ -148,7 +143,7 @@ def test_scores_of_labels_and_their_features_are_those_of_the_model(rng, n_label
     data, model = make_kind(rng, n_labels, form, kind)
     place = rng.permutation(n_labels)
     oracle = make_oracle(model, data, LabelOrder(place, np.argsort(place)))
-    w, zeros = rng.normal(size=model.n_parameters), np.zeros((0, 0))
+    w = rng.normal(size=model.n_parameters)
     flat = oracle.weights.pack(w)
     np.testing.assert_array_equal(oracle.weights.unpack(flat), w)
     workspace = oracle.workspace(flat)
@@ -156,13 +151,12 @@ def test_scores_of_labels_and_their_features_are_those_of_the_model(rng, n_label
     whole = Chunk(0, data.offsets)
     expected = [Chain().score(model.scores(model.bind(w), data, whole), y) for y in codes]
     ranked = oracle.order.rank[codes].astype(np.int32)
-    examples = oracle.examples(np.ones(len(data)), codes[0], zeros)
+    ask, ask_of_second = (asker(oracle, workspace, rows) for rows in (ranked, ranked[1:].copy()))
     for s in np.flatnonzero(np.diff(data.offsets)):
-        gather_one(oracle.problem, s, workspace)
-        found = [score_one(oracle.problem, s, ranked[i : i + 1].copy(), examples, workspace)
-                 for i in range(2)]  # fmt: skip
+        ask(GATHER, s)
+        found = [ask(SCORE, s), ask_of_second(SCORE, s)]
         np.testing.assert_allclose(found, [expected[0][s], expected[1][s]], atol=1e-12)
-        size = difference_of(oracle.problem, s, ranked, workspace)
+        size = int(ask(DIFFER, s))
         numbers = oracle.parameter_numbers(workspace.positions[:size])
         change = np.bincount(numbers, workspace.changes[:size], model.n_parameters)
         np.testing.assert_allclose(change @ w, expected[0][s] - expected[1][s], atol=1e-11)
@@ -174,6 +168,7 @@ def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, k
     oracle, w = make_oracle(model, data), rng.normal(size=model.n_parameters)
     flat = oracle.weights.pack(w)
     problem, workspace = oracle.problem, oracle.workspace(flat)
+    ask = asker(oracle, workspace, np.zeros((1, data.n_tokens), np.int32))
     slots = getattr(problem, "slots", np.zeros(data.n_tokens, np.int64))
     residual = rng.normal(size=(data.n_tokens, n_labels))
     active = rng.random(data.n_tokens) < 0.7
@@ -183,19 +178,19 @@ def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, k
     expected = np.array([inner_products(model, data, slots, residual, flows, p) for p in probes])
     for s in np.flatnonzero(np.diff(data.offsets)):
         begin, end = data.offsets[s : s + 2]
-        gather_one(problem, s, workspace)
+        ask(GATHER, s)
         workspace.residual[:], workspace.flows[:] = 0.0, 0.0
         workspace.active[: end - begin] = active[begin:end]
         workspace.residual[: end - begin, :n_labels] = residual[begin:end]
         tables = workspace.flows.reshape(-1, n_labels, workspace.flows.shape[1])
         for slot in np.unique(slots[begin + 1 : end]):
             tables[slot, :, :n_labels] = flows[begin + slot]
-        square = scatter(problem, s, workspace)
+        square = ask(SCATTER, s)
         scattered = oracle.weights.unpack(workspace.weights.scratch)
         np.testing.assert_allclose(probes @ scattered, expected[:, s], atol=1e-11)
         np.testing.assert_allclose(square, scattered @ scattered, rtol=1e-12, atol=1e-12)
         w += 0.5 * scattered
-        apply(problem, s, 0.5, workspace)
+        ask(APPLY, s)
         np.testing.assert_allclose(oracle.weights.unpack(flat), w, atol=1e-12)
         assert not workspace.weights.scratch.any()
         assert np.count_nonzero(flat) <= model.n_parameters
