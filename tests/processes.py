@@ -12,7 +12,7 @@ CONTEXT.set_forkserver_preload(["tests.compiled"])
 
 
 def run_in_new_process(code, folder, **environment):
-    """Run code as ``python -B -c`` would in a folder; returns output and errors."""
+    """Run code as ``python -B -c`` would in a folder, until it exits; returns output and errors."""
     with CONTEXT.Pool(1) as processes:
         return processes.apply(_run, (code, str(folder), environment))
 
@@ -26,6 +26,10 @@ def _run(code, folder, environment):
     sys.path.insert(0, folder)
     sys.argv, sys.dont_write_bytecode = ["-c"], True
     out, error = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(error),
+        contextlib.suppress(SystemExit),
+    ):
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
     return out.getvalue(), error.getvalue()
