@@ -17,8 +17,13 @@ _SOLVER = (
     "estimators of their own (StructuredPerceptron, MaxMarginCRF), and "
     "crfkit.compat.sklearn_crfsuite.CRF has the names of CRFsuite",
 )
+_NO_SOLVER = (
+    "the algorithm is that of the class; others are CRFClassifier(solver=...), "
+    "StructuredPerceptron and MaxMarginCRF"
+)
 _WEIGHTS = (
-    "", "give weights of tokens to fit: sample_weight=crfkit.token_weights(y, class_weight)",
+    "", "give weights of tokens to the fit of an estimator of crfkit: "
+    "sample_weight=crfkit.token_weights(y, class_weight)",
 )  # fmt: skip
 # The parameter in its place, without which the advice means nothing, and the advice.
 _ADVICE: dict[str, tuple[str, str]] = {
@@ -51,23 +56,27 @@ _ADVICE: dict[str, tuple[str, str]] = {
 
 
 @cache
-def _parameters(cls: Any) -> list[str] | None:
-    """Return the names of the parameters of a constructor; None if some need no name."""
+def _parameters(cls: Any) -> tuple[list[str], bool] | None:
+    """Return the names of the parameters of a constructor, and whether all need their name.
+
+    None if it takes any.
+    """
     _, *parameters = inspect.signature(cls.__init__).parameters.values()
-    if any(parameter.kind != parameter.KEYWORD_ONLY for parameter in parameters):
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         return None
-    return [parameter.name for parameter in parameters]
+    return [p.name for p in parameters], all(p.kind == p.KEYWORD_ONLY for p in parameters)
 
 
 def check_names(cls: type, args: tuple[Any, ...], given: dict[str, Any]) -> None:
     """Raise TypeError for arguments that a constructor does not have, saying what to write.
 
-    Of constructors that take arguments by name alone; Python itself says it of others.
+    Of constructors that list their arguments; Python itself says it of others.
     """
-    names = _parameters(cls) if args or given else None
-    if names is None:
+    found = _parameters(cls) if args or given else None
+    if found is None:
         return
-    if args:
+    names, by_name = found
+    if args and by_name:
         raise TypeError(
             f"{cls.__name__} takes its parameters by name, such as {cls.__name__}({names[0]}=...), "
             f"but {args[0]!r:.60} has none."
@@ -77,10 +86,24 @@ def check_names(cls: type, args: tuple[Any, ...], given: dict[str, Any]) -> None
             raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_advice(name, names)}.")
 
 
+def with_known_names(cls: type, *args: Any, **parameters: Any) -> Any:
+    """Return a new object, as ``__new__``; TypeError for a parameter that it does not have."""
+    check_names(cls, args, parameters)
+    return object.__new__(cls)
+
+
+class NamedParameters:
+    """Of a class with a constructor of its own, whose signature Python tells to those who ask."""
+
+    __new__ = with_known_names
+
+
 def _advice(unknown: str, names: list[str]) -> str:
     """Return what to write in place of a name."""
     target, advice = _ADVICE.get(unknown, ("?", ""))
     if target in ("", *names):
         return advice
+    if target == "solver" and advice == _SOLVER[1]:
+        return _NO_SOLVER
     close = get_close_matches(unknown, names, n=1)
     return f"perhaps {close[0]!r} is meant" if close else f"there are {', '.join(sorted(names))}"

@@ -31,7 +31,9 @@ def is_column(item: Any) -> bool:
 
 
 def column_name(item: Any) -> Any:
-    """Return the name of a column; None if it has none, or is no column."""
+    """Return the name of a column, or of that of a frame of one; None of anything else."""
+    if is_frame(item) and len(item.columns) == 1:
+        return item.columns[0]
     return getattr(item, "name", None) if is_column(item) else None
 
 

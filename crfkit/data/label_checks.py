@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from numbers import Real
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from crfkit._warnings import warn_user
 from crfkit.data.labels import LabelStream
 
+_PADDING = re.compile(r"\W*_*(end)?pad(ding)?_*\W*", re.IGNORECASE)
 IGNORED = -100  # the label of tokens that losses of PyTorch leave out
 
 
@@ -33,6 +35,13 @@ def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
             f"short sequences up, remove it. {_WITHOUT_LABEL}"
         )
     strings = {label for label in stream.index if isinstance(label, str)}
+    filling = next((label for label in strings - set(known) if _PADDING.fullmatch(label)), None)
+    if filling is not None:
+        warn_user(
+            f"{stream.place_of(filling)}: the label is {filling!r}, which is learned as a label. "
+            "If it fills short sequences up, cut what is filled up off X and y: sequences may be "
+            "of any lengths."
+        )
     mark = str(IGNORED)
     if mark in strings - set(known) and all(label.isdigit() for label in strings - {mark}):
         warn_user(

@@ -302,10 +302,13 @@ def are_lists(sequences: Any) -> bool:
 def by_sequence(y: Any, offsets: IntArray) -> Any:
     """Return labels, or weights, by sequence: a column that has one for each token is cut.
 
-    That is one of a data frame, an array of one dimension, or a list of strings or numbers.
+    That is one of a data frame, an array of one dimension or of shape (N, 1), or a list of strings
+    or numbers.
     """
     y = y[y.columns[0]] if is_frame(y) and len(y.columns) == 1 else y
     labels = y.to_numpy() if is_column(y) else y
+    if isinstance(labels, np.ndarray) and labels.shape == (offsets[-1], 1) != (len(offsets) - 1, 1):
+        labels = labels[:, 0]
     labels = plain_array(y) if getattr(y, "ndim", 0) == 1 and not is_column(y) else labels
     if not _is_flat(labels) or len(labels) != offsets[-1]:
         return y

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._doc_links import DocLink
-from crfkit._other_names import check_names
+from crfkit._other_names import with_known_names
 from crfkit._parallel import ThreadMap
 from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
@@ -80,12 +80,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     _doc_link_module = "crfkit"
     _doc_link_template = DocLink()
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Return a new estimator; TypeError for a parameter that it does not have."""
-        check_names(cls, args, parameters)
-        new: Self = super().__new__(cls)
-        return new
-
+    __new__ = with_known_names
     save = SaveMixin.save
     score = score
     _fitted_labels, __setstate__ = fitted_labels, restore

@@ -17,6 +17,8 @@ from crfkit.labels.segments import SegmentLabels
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 
+LONGEST = 1_000_000  # tokens that a segment may be allowed to have
+
 
 @register
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -138,11 +140,15 @@ def labels_of(structure: Any, warm_start: bool) -> LabelSpace:
 
 def _check_lengths(name: str, given: Any) -> None:
     """Raise if a parameter is neither a length nor a dict of lengths by label."""
-    if not isinstance(given, Mapping):
-        check_whole(name, given, 1)
-        return
-    for label, length in given.items():
-        check_whole(f"{name}[{label!r}]", length, 1)
+    named = given.items() if isinstance(given, Mapping) else [(None, given)]
+    for label, length in named:
+        called = name if label is None else f"{name}[{label!r}]"
+        check_whole(called, length, 1)
+        if length > LONGEST:
+            raise ValueError(
+                f"{called}={length!r} must be at most {LONGEST:,}, as there is a score for each "
+                "length: leave it out to have it learned."
+            )
 
 
 def _check_single(name: str, given: Any) -> None:

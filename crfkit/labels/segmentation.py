@@ -9,6 +9,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, LabelReading, ObjectArray
 from crfkit.data import LabelSequences
+from crfkit.data.label_checks import check_labels
 from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_lengths, object_array
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
@@ -283,6 +284,7 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> ReadS
         return _coded(listed, offsets, coding)
     stream = LabelStream(sequences, partial=True)
     check_lengths(offsets, stream.offsets, "y")
+    check_labels(stream)
     if not stream.options:
         return _read_tags(sequences, stream, offsets, scheme, outside)
     hidden = hidden_tokens(stream)

@@ -321,7 +321,8 @@ def read_training(
     for kind, features in features_of(data).items():
         if features is not None and scales:
             warn_if_badly_scaled(features, "" if kind == TOKENS else f"of {kind} ")
-    warn_if_padded(data, coded.targets.states)
+    # Of segments codes tell the label and whether one begins.
+    warn_if_padded(data, coded.targets.states % len(classes))
     return TrainingData(data, vectorizer, classes, coded.targets, weight, coding=coded.coding)
 
 

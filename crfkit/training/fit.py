@@ -362,21 +362,24 @@ class Fit:
         if result.interrupted:
             message = f"fit was {result.message}; the model keeps the weights reached so far."
             warn_user(message, ConvergenceWarning)
+        elif self.problem.solver.max_iter == 0:
+            self._warn_of_no_start(result)
         elif not (result.converged or (watch is not None and watch.stopped)):
             self._warn_of_no_end(result)
 
+    def _warn_of_no_start(self, result: SolverResult) -> None:
+        """Warn that no iteration was asked for."""
+        if result.parameters.any():
+            message = "the weights are those of the start."
+        else:
+            message = (
+                "nothing was learned, all weights are 0. Increase max_iter, or give weights to "
+                'start from, such as init="counts", where there is init.'
+            )
+        warn_user(f"max_iter=0: {message}", ConvergenceWarning)
+
     def _warn_of_no_end(self, result: SolverResult) -> None:
         """Warn that the solver did not converge, and say what to do first."""
-        if self.problem.solver.max_iter == 0:
-            if result.parameters.any():
-                warn_user("max_iter=0: the weights are those of the start.", ConvergenceWarning)
-            else:
-                warn_user(
-                    "max_iter=0: nothing was learned, all weights are 0. Increase max_iter, or "
-                    'give weights to start from, such as init="counts".',
-                    ConvergenceWarning,
-                )
-            return
         data = self.training.data
         numbers = data.values is not None or data.dense is not None
         first = scale_advice(column_sizes(data), data.names) if numbers else ""

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from crfkit.data import PackedSequences
+from crfkit.data.graph_forms import as_graph
 from crfkit.data.packed_graphs import as_graphs, of_nodes
 from crfkit.data.targets import Targets
 from crfkit.features import GraphVectorizer
 from crfkit.potentials.examples import Examples
 from crfkit.training.data import Packed, TrainingData, pack_made
+from crfkit.training.mistakes import warn_of_rows
 
 
 def pack_graphs(X: Any, y: Any = None, features: Any = None) -> Packed:
@@ -23,6 +25,8 @@ def pack_graphs(X: Any, y: Any = None, features: Any = None) -> Packed:
     else:
         vectorizer = GraphVectorizer()
         data = vectorizer.fit_transform(X)
+        if isinstance(X, list):
+            warn_of_rows([as_graph(graph).nodes for graph in X[:1]])
     return as_graphs(data), vectorizer
 
 

@@ -43,6 +43,7 @@ from crfkit.training.data import (
     read_training,
 )
 from crfkit.training.fit import shared_parameters
+from crfkit.training.mistakes import warn_of_labels_in_rows
 
 ORDERS = 0, 1, 2
 # Vectorizers that take new symbols, or attributes, after `fit`.
@@ -172,6 +173,7 @@ def read_data(setup: Setup, X: Any, y: Any, sample_weight: Any) -> HiddenData:
     training = read_training(
         X, y, sample_weight, read=TokenLabels(StringNumbers().of).read, pack=reader, scales=False
     )
+    warn_of_labels_in_rows(X, y)
     weight = sequence_weights(training)
     if not weight.all():
         training, weight = training.take(np.flatnonzero(weight)), weight[weight > 0.0]

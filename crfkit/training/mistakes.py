@@ -16,6 +16,7 @@ from crfkit.data.names import Names, name_array
 from crfkit.data.validation import is_matrix, token_place
 
 MANY_UNKNOWN = 10  # tokens none of which has a known attribute: not a rare word
+SOME = 100  # sequences that are looked at
 WIDEST = 6  # fields of a row of columns; longer tuples are lists of attributes
 
 
@@ -85,6 +86,26 @@ def warn_of_rows(X: Any) -> None:
             "places are columns, give dicts, or features=TemplateFeatures([...]), which reads "
             "tuples; where all are attributes, give lists."
         )
+
+
+def warn_of_labels_in_rows(X: Any, y: Any) -> None:
+    """Warn of tokens that are tuples with their label in it, which predicts itself."""
+    if not (isinstance(X, list) and isinstance(y, list) and all(map(_are_rows, X[:SOME]))):
+        return
+    labels = [tuple(own) for own in y[:SOME] if isinstance(own, (list, tuple))]
+    rows = [list(zip(*tokens, strict=False)) for tokens in X[:SOME]]
+    if len(rows) != len(labels) or all(label == labels[0][0] for own in labels for label in own):
+        return
+    for column in range(min(map(len, rows))):
+        if all(row[column] == own for row, own in zip(rows, labels, strict=True)):
+            warn_user(
+                f"item {column} of the tokens, such as {X[0][0]!r:.80}, is their label in y, so "
+                "that it predicts itself: leave it out of X, as it will not be known of new ones."
+            )
+
+
+def _are_rows(tokens: Any) -> bool:
+    return isinstance(tokens, list) and bool(tokens) and set(map(type, tokens)) == {tuple}
 
 
 def _is_named(cell: str) -> bool:

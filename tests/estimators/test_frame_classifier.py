@@ -58,6 +58,8 @@ def test_the_index_of_a_frame_and_the_name_of_the_labels_are_kept():
     frame = pd.DataFrame(ROWS, index=list("abcdefg"))
     model = FrameClassifier(by=BY, label="tag").fit(frame)
     assert model.predict(frame).name == "tag"
+    of_one = FrameClassifier(by=BY).fit(frame, frame[["tag"]])  # a frame of one column
+    assert (of_one.label_, of_one.columns_) == ("tag", model.columns_)
     for found in (model.predict(frame), model.predict_proba(frame)):
         assert found.index.equals(frame.index)
 

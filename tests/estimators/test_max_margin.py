@@ -231,7 +231,7 @@ def test_a_crf_takes_the_solver_for_its_hinge_loss():
 
 
 def test_the_warning_of_too_few_passes_says_what_else_there_is():
-    with pytest.warns(ConvergenceWarning, match="Scale numeric features.*solver='cutting_plane'"):
+    with pytest.warns(ConvergenceWarning, match="are numbers, scale them.*solver='cutting_plane'"):
         MaxMarginCRF(C=100.0, max_iter=2).fit(X, Y)
 
 

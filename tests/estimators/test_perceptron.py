@@ -224,6 +224,7 @@ def test_a_fit_that_fails_leaves_the_votes_and_no_more():
     assert set(vars(fresh)) == set(fresh.get_params(deep=False))
 
 
+@pytest.mark.filterwarnings("ignore:max_iter=0")
 def test_weights_of_the_start_vote_where_no_pass_was_better():
     first = StructuredPerceptron(max_iter=5, random_state=0).fit(X, Y)  # few ties
     held, constant = {"X_val": X, "y_val": Y}, EarlyStopping(scoring=lambda *_: 0.5)

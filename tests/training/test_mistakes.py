@@ -11,7 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import crfkit
-from crfkit import CRFClassifier, HMMClassifier, MEMMClassifier, TemplateFeatures
+from crfkit import (
+    CRFClassifier,
+    GraphCRF,
+    HMMClassifier,
+    MEMMClassifier,
+    SemiMarkovCRF,
+    StructuredPerceptron,
+    TemplateFeatures,
+)
+from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.metrics import flat_accuracy_score
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}, {"w": "a"}, {"w": "b"}]]
@@ -42,6 +51,11 @@ def model():
         (lambda: CRFClassifier(max_ite=9), "perhaps 'max_iter' is meant"),
         (lambda: HMMClassifier(C=1.0), "there are .*smoothing"),
         (lambda: MEMMClassifier(cost={"A": 2}), "softmax_margin"),
+        (lambda: StructuredPerceptron(algorithm="pa"), "algorithm is that of the class"),
+        (lambda: CRF(max_iter=9), "perhaps 'max_iterations' is meant"),
+        (lambda: CRF(class_weight={}), "token_weights"),
+        (lambda: SemiMarkovCRF(max_length=10**20).fit(X, Y), "at most 1,000,000"),
+        (lambda: SemiMarkovCRF().fit(X, [[0, 1], [-100, 0, 1]]), "position 0: .*UNLABELED"),
         (lambda: CRFClassifier("lbfgs"), r"by name, such as CRFClassifier\(c1=\.\.\.\)"),
         (lambda: fit(cost="zero_one"), "no effect on loss='log'"),
         (lambda: fit(Y, X), "X and y seem to be swapped"),
@@ -73,7 +87,12 @@ def test_errors_say_what_to_write_instead(make, message):
     ("act", "message"),
     [
         (lambda model: fit(ROWS, Y[:1]), "tokens are tuples, such as .*TemplateFeatures"),
+        (lambda model: GraphCRF().fit(ROWS, Y[:1]), "tokens are tuples"),
+        (lambda model: HMMClassifier().fit([[("a", "A"), ("b", "B")]], Y[:1]), "predicts itself"),
         (lambda model: fit(PADDED, LAST), "cut them off"),
+        (lambda model: SemiMarkovCRF().fit(PADDED, LAST), "cut them off"),
+        (lambda model: fit(y=[["A", "<PAD>"], ["B", "A", "B"]]), "the label is '<PAD>'"),
+        (lambda model: StructuredPerceptron(max_iter=0).fit(X, Y), "nothing was learned"),
         (lambda model: fit(y=[["0", "-100"], ["1", "0", "1"]]), "the label is '-100'"),
         (lambda model: fit(y=[["A", "B "], ["B", "A", "B"]]), "strip blanks"),
         (
@@ -112,10 +131,10 @@ def test_right_data_that_look_unusual_pass_without_a_word(model):
         fit([[{"w=a": 1}, {"w=b": True}]], Y[:1]).predict([[{"w=z": 1, "w=y": True}]])  # rare words
         fit(np.insert(PADDED, 0, 0.0, axis=1), [[0, *y] for y in LAST])  # zeros at the start, too
         flat_accuracy_score([[-100, 1]], [[-100, 1]])
-    column = np.array(["A", "B", "B", "A", "B"])
-    np.testing.assert_array_equal(
-        CRFClassifier().fit(X, column).transitions_, CRFClassifier().fit(X, Y).transitions_
-    )
+        HMMClassifier().fit([[("a", "DT"), ("b", "NN")]], Y[:1])
+    column, expected = np.array(["A", "B", "B", "A", "B"]), fit().transitions_
+    for labels in (column, column[:, None]):
+        np.testing.assert_array_equal(fit(X, labels).transitions_, expected)
 
 
 def test_names_of_parameters_are_checked_only_where_the_class_has_all_of_them():

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._doc_links import DocLink
+from crfkit._other_names import NamedParameters
 from crfkit._warnings import warn_user
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
@@ -42,7 +43,7 @@ def _of_model(name: str, doc: str) -> property:
 
 @register(name="crfkit.compat.sklearn_crfsuite.CRF")
 @dataclass(eq=False, repr=False)
-class CRF(BaseEstimator):  # type: ignore[misc]
+class CRF(NamedParameters, BaseEstimator):  # type: ignore[misc]
     """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
 
     A parameter that is None has CRFsuite's default.

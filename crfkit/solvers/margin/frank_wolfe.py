@@ -102,8 +102,8 @@ class BlockFrankWolfe(MiniBatchSolver):
     needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     remedy: ClassVar[str] = (
-        ". Scale numeric features to about 1, or use MaxMarginCRF with solver='cutting_plane', "
-        "which depends less on their scale"
+        ". Where features are numbers, scale them to about 1, or take solver='cutting_plane' of "
+        "MaxMarginCRF, which depends less on their scale"
     )
     kernel_form: ClassVar[Callable[[Any], Any] | None] = with_kernel
     # Each sequence is a batch.

@@ -189,7 +189,7 @@ class MiniBatchSolver(Solver):
         """Return what is known of the distance to the optimum, for a message."""
         known: float = getattr(log.history[-1], self.told)
         distance = "" if math.isnan(known) else DISTANCES[self.told].format(known)
-        return distance + self.remedy
+        return distance
 
     def _iterate(self, search: Search, random: Random, log: SolverLog) -> SolverResult:
         number, w = 0, search.weights()
@@ -224,6 +224,6 @@ class MiniBatchSolver(Solver):
             return (
                 f"max_iter={self.max_iter} passes were not enough: the objective is {value:.6g}"
                 f"{self._how_far(log)}. Increase max_iter, or ask for less (larger tol, a stronger "
-                "penalty)"
+                f"penalty){self.remedy}"
             ), False
         return None
