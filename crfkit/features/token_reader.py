@@ -18,9 +18,7 @@ from crfkit.kernels.text.tokens import (
     N_ASKED,
     NO_ROOM,
     NO_VALUES,
-    NOTED,
     RARE,
-    RECENT,
     SKIP,
     Kinds,
     NameTable,
@@ -139,7 +137,7 @@ class TokenReader:
         """Make an empty table for so many pairs."""
         self._table = NameTable(
             np.full(4 * size, -1), np.empty(2 * size, np.int64), np.empty(size, np.int32),
-            np.full(RECENT * NOTED, -1), np.zeros(1, np.int64), id(self._names),
+            np.zeros(1, np.int64), id(self._names),
         )  # fmt: skip
         self._asked, self._numbers = np.empty(size, np.int32), frozen(self._table.numbers)
         self._prefixes = _Prefixes(self._names, self._table)
@@ -148,7 +146,7 @@ class TokenReader:
         """Double the room of the table."""
         old, prefixes = self._table, self._prefixes
         self._make(2 * len(old.numbers))
-        for name in ("pairs", "numbers", "recent", "n_pairs"):
+        for name in ("pairs", "numbers", "n_pairs"):
             before = getattr(old, name)
             getattr(self._table, name)[: len(before)] = before
         table_spread(frozen(old.slots), self._table)

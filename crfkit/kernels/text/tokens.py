@@ -41,7 +41,6 @@ RARE, NO_ROOM, NO_VALUES, FULL = 1, 2, 3, 4  # why reading ended: see `tokens_re
 N_ENTRIES, N_VALUES, N_ASKED, WHY = range(4)  # what the sizes are
 FRAME = 5  # of a dict: position, key, value, the dict, its node
 DEPTH = 12  # dicts in dicts
-RECENT, NOTED = 128, 4  # items whose keys are looked at first: hash, node, address, number
 
 
 class NameTable(NamedTuple):
@@ -50,7 +49,6 @@ class NameTable(NamedTuple):
     slots: IntArray  # (2 C,) a hash and the number of a pair, -1 for none; C a power of two
     pairs: IntArray  # (2 M,) the address of a string and its node; M is at most C / 2
     numbers: CodeArray  # (M,) of the attributes; `NO_NUMBER` or `ASKED` if they are not known
-    recent: IntArray  # (RECENT NOTED,) keys of the last tokens, in the order of their items
     n_pairs: IntArray  # (1,)
     names: int  # the address of the list of the strings
 
@@ -119,22 +117,6 @@ def _pair_of(text: int, key: int, node: int, table: NameTable) -> int:
     table.pairs[2 * pair], table.pairs[2 * pair + 1] = text, node
     table.numbers[pair] = NO_NUMBER
     append(table.names, text)
-    return pair
-
-
-@part
-def _key_of(text: int, node: int, place: int, table: NameTable) -> int:
-    """Return the pair of a key; mostly it is that of the item at this place of another token."""
-    key = hash_of(text)
-    noted = (place & (RECENT - 1)) * NOTED
-    pair: int = table.recent[noted + 3]
-    if table.recent[noted] == key and table.recent[noted + 1] == node:
-        known = table.recent[noted + 2]
-        if known == text or compared(known, text) == 0:
-            return pair
-    pair = _pair_of(text, key, node, table)
-    table.recent[noted], table.recent[noted + 1] = key, node
-    table.recent[noted + 2], table.recent[noted + 3] = table.pairs[2 * pair], pair
     return pair
 
 
@@ -228,7 +210,7 @@ def tokens_read(tokens: int, first: int, table: NameTable, kinds: Kinds, out: Re
     n, n_values, why = 0, 0, 0
     out.indptr[0], out.sizes[N_ASKED] = 0, 0
     for t in range(first, n_tokens):
-        n_before, values_before, place = n, n_values, 0
+        n_before, values_before = n, n_values
         holder, node, depth, size = list_item(tokens, t), 0, -1, 0
         kind = type_of(holder)
         if kind == kinds.of_dict:
@@ -255,8 +237,8 @@ def tokens_read(tokens: int, first: int, table: NameTable, kinds: Kinds, out: Re
             if type_of(key) != kinds.of_str:
                 why = RARE
                 break
-            pair = _key_of(key, out.frames[frame + 4], place, table)
-            kind, node, size, place = type_of(holder), pair + 1, 0, place + 1
+            pair = _pair_of(key, hash_of(key), out.frames[frame + 4], table)
+            kind, node, size = type_of(holder), pair + 1, 0
             if kind == kinds.of_dict:
                 depth += 1
                 if depth == DEPTH:
