@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from crfkit._params import check_whole
 from crfkit._types import BoolArray, CodeArray, FloatArray, Potentials
@@ -100,7 +101,11 @@ def explain(
         X: Any = x
     else:
         X = inner.sequences(x) if inner.takes_frame(x) else [x]
-    view = linear_view(inner.model, inner.transform(X))
+    try:
+        view = linear_view(inner.model, inner.transform(X))
+    except (TypeError, ValueError) as error:
+        error.add_note("explain takes one sequence, such as X[0], not a list of them.")
+        raise
     question, data = _Question(view, constraints), view.data
     codes = question.chosen() if labels is None else question.given(labels, "labels")
     if other is not None:
@@ -135,6 +140,7 @@ class _Question:
         self.estimator, self.data, self.scored, self.is_whole = view
         self.constraints, self.classes = constraints, self.scored.labels
         self.is_hidden = "start_probabilities_" in vars(self.estimator)  # of order 2
+        self.is_ordered = self.data.topology is None
 
     def _ask(self, question: Any) -> Any:
         return self.estimator._ask(self.data, question, constraints=self.constraints)[0]
@@ -255,7 +261,7 @@ class _Question:
                 added[part.position] -= sum(t.contribution for t in self.scored.terms(part, 1.0))
         found = [(t, float(added[t])) for t in np.flatnonzero(chosen).tolist()]
         return [
-            Term(t, "normalization", None, None, self.classes[codes[t]], 1.0, w, sign * w)
+            Term(t, -1, "normalization", None, None, self.classes[codes[t]], 1.0, w, sign * w)
             for t, w in found
         ]
 
@@ -272,13 +278,33 @@ class _Question:
         if not self.estimator.has_probabilities:
             name = type(self.estimator).__name__
             raise ValueError(f"{name} has no probabilities: use CRFClassifier for without().")
-        if self.is_hidden:
-            raise ValueError("without() needs a hidden Markov model of order 1: fit one.")
-        pairs = [(t, a) for t in chosen for a in row_of(self.data, t)[0].tolist()]
-        names = vars(self.estimator).get(NAMES_OF[TOKENS])
+        scored = self.scored
+        pairs = [(t, a) for t in chosen for a in row_of(scored.data, t)[0].tolist()]
+        names = scored.fitted.get(NAMES_OF[TOKENS])
         named = [(t, a if names is None else name_array(names)[a]) for t, a in pairs]
+        if self.is_hidden:
+            return named, self._proba_less(pairs, token)
         found = probabilities_without(self.estimator, self.data, pairs, token, self.constraints)
         return named, found
+
+    def _proba_less(self, pairs: list[tuple[int, int]], token: int) -> FloatArray:
+        """Return P(y_token), (n, K), each without what one attribute of one token adds to scores.
+
+        A hidden Markov model of order 2 reads tokens, not the attributes that it is a sum of. What
+        it forbids stays so.
+        """
+        coef = sp.csr_array(self.scored.fitted["coef_"])
+
+        def ask(structure: Structure, potentials: Any) -> list[FloatArray]:
+            found = []
+            for t, a in pairs:
+                columns, values = row_of(self.scored.data, t)
+                unary, added = potentials.unary.copy(), coef[[a]].toarray()[0]
+                unary[t] -= values[columns == a].sum() * np.where(np.isfinite(added), added, 0.0)
+                found.append(marginals(structure, potentials._replace(unary=unary))[0][token])
+            return found
+
+        return np.array(self._ask(ask)).reshape(len(pairs), len(self.classes))
 
 
 def probabilities_without(
@@ -291,24 +317,27 @@ def probabilities_without(
     """Return marginals at a token, (n, K), each with one attribute of one token left out."""
     found: list[FloatArray] = []
     for first in range(0, len(entries), _TOGETHER):
-        changed = _with_zeros(data, entries[first : first + _TOGETHER])
+        changed = _left_out(data, entries[first : first + _TOGETHER])
         proba = estimator.predict_proba(changed, constraints=constraints)
         found += [rows[token] for rows in proba]
     return np.array(found).reshape(len(entries), len(estimator.classes_))
 
 
-def _with_zeros(data: PackedSequences, entries: Sequence[tuple[int, int]]) -> PackedSequences:
-    """Return copies of a sequence; in each, one attribute of one token has the value 0."""
+def _left_out(data: PackedSequences, entries: Sequence[tuple[int, int]]) -> PackedSequences:
+    """Return copies of a sequence; in each, one attribute of one token is missing."""
     copies = data[np.zeros(len(entries), np.int64)]
-    values = np.ones(len(copies.indices)) if copies.values is None else copies.values.copy()
+    kept = np.ones(len(copies.indices), bool)
     dense = None if copies.dense is None else copies.dense.copy()
     for c, (t, attribute) in enumerate(entries):
         row = c * data.n_tokens + t
         if attribute >= data.n_sparse and dense is not None:
             dense[row, attribute - data.n_sparse] = 0.0
         begin, end = copies.indptr[row : row + 2]
-        values[begin:end][copies.indices[begin:end] == attribute] = 0.0
-    changed: PackedSequences = copies._from_arrays(
-        **(copies.__dict__ | {"values": values, "dense": dense})
-    )
+        kept[begin:end] &= copies.indices[begin:end] != attribute
+    indptr = np.concatenate([[0], np.cumsum(kept)])[copies.indptr]
+    arrays = {
+        "indices": copies.indices[kept], "indptr": indptr.astype(copies.indptr.dtype),
+        "values": None if copies.values is None else copies.values[kept], "dense": dense,
+    }  # fmt: skip
+    changed: PackedSequences = copies._from_arrays(**(copies.__dict__ | arrays))
     return changed

@@ -42,6 +42,7 @@ class Asked(Protocol):
     """What is asked about a model and a sequence."""
 
     classes: list[Any]
+    is_ordered: bool  # whether transitions follow the sequence
 
     def scores(self, *labelings: CodeArray) -> tuple[list[float], float | None, Any]:
         """Return the scores of labelings, log Z and the marginals, (T, K), where there are any."""
@@ -60,7 +61,7 @@ class Reason(NamedTuple):
     """What an attribute, or a transition, adds to the difference of two scores."""
 
     position: int
-    token: str
+    token: str  # of transitions in trees and graphs, both ends: "a – b"
     kind: str
     attribute: Any
     value: float
@@ -152,7 +153,8 @@ class Explanation:
     def reasons(self, n: int | None = None) -> list[Reason]:
         """Return what each attribute of a token, or its transition, adds to the difference.
 
-        Terms of the same attribute at the same token are added up.
+        Terms of the same attribute at the same token are added up; those that cancel, because both
+        labelings have as much of them, are left out.
 
         Parameters
         ----------
@@ -163,8 +165,10 @@ class Explanation:
             check_whole("n", n, 0)
         found: dict[tuple[Any, ...], list[Term]] = {}
         for term in self.terms:
-            found.setdefault((term.position, term.kind, term.attribute), []).append(term)
+            place = (term.position, term.source, term.kind, term.attribute)
+            found.setdefault(place, []).append(term)
         rows = [self._reason(terms) for terms in found.values()]
+        rows = [row for row in rows if row.contribution != 0.0]
         rows.sort(key=lambda row: -abs(row.contribution))
         return rows if n is None else rows[:n]
 
@@ -181,7 +185,7 @@ class Explanation:
     def without(self, n: int = 10, *, window: int = 2) -> list[Without]:
         """Return how the probability of the label changes when one attribute is left out.
 
-        The model is asked again, with the value 0 for one attribute of one token at a time: the
+        The model is asked again, with one attribute of one token missing at a time: the
         probabilities are exact, and take all of the sequence into account.
 
         Parameters
@@ -231,8 +235,11 @@ class Explanation:
         first = terms[0]
         own = [t for t in terms if (t.contribution > 0.0) == (t.value * t.weight > 0.0)]
         theirs = [t for t in terms if t not in own]
+        token = self.tokens[first.position]
+        if first.source >= 0 and not self._asked.is_ordered:
+            token = f"{self.tokens[first.source]} – {token}"
         return Reason(
-            first.position, self.tokens[first.position], first.kind, first.attribute, first.value,
+            first.position, token, first.kind, first.attribute, first.value,
             _weights(own), _weights(theirs), sum(t.contribution for t in terms),
         )  # fmt: skip
 

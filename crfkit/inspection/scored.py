@@ -43,6 +43,7 @@ class Term(NamedTuple):
     """
 
     position: int  # the token; of segments, of lengths, the first one
+    source: int  # of transitions, the token that they come from; -1 for none
     kind: str  # as of `Weight`
     attribute: Any
     from_label: Any
@@ -81,11 +82,11 @@ class Scored:
         """Yield the attributes of a part that are there and have a weight."""
         before = None if part.from_label < 0 else self.labels[part.from_label]
         label, table = self.labels[part.label], self.fitted[part.table]
-        kind = KINDS[part.table]
+        kind, source = KINDS[part.table], -1 if before is None else part.source
         for attribute, value, weight in self._weighted(part, table):
             if weight != 0.0:
                 yield Term(
-                    part.position, kind, attribute, before, label, value, weight,
+                    part.position, source, kind, attribute, before, label, value, weight,
                     sign * value * weight,
                 )  # fmt: skip
 

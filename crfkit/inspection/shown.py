@@ -39,7 +39,8 @@ white-space:nowrap}
 .crfkit .tok{display:inline-flex;flex-direction:column;align-items:center;border-radius:4px;
 padding:0 .3em .15em;margin:.1em .08em;line-height:1.35;vertical-align:top}
 .crfkit .tok small{margin:0;white-space:nowrap}
-.crfkit .legend span{margin-right:.5em;white-space:nowrap}.crfkit .legend{margin-bottom:.5em}
+.crfkit .legend span{display:inline-block;margin-right:.5em;white-space:nowrap}
+.crfkit .legend{margin-bottom:.5em}
 @media(max-width:640px){.crfkit .line{flex-direction:column;gap:0}.crfkit .no{text-align:left;
 line-height:1.2}}
 </style>"""

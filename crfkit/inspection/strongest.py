@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from crfkit._displays import Display, pyplot
+from crfkit._displays import Display, divided, pyplot
 from crfkit._params import check_whole
 from crfkit.inspection.models import name_of
 from crfkit.inspection.plotting import NEGATIVE, POSITIVE, plain, shortened
@@ -100,9 +100,9 @@ class WeightsDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array of them, optional
-            Where to draw, one for each label; by default a new figure.
+            Where to draw, one for each label; a single one is divided. By default a new figure.
         sharex : bool, default=True
-            Whether bars of one length are equal weights in all panels of a new figure.
+            Whether bars of one length are equal weights in all panels that are made.
         **kwargs
             For ``matplotlib.axes.Axes.barh``.
 
@@ -114,7 +114,12 @@ class WeightsDisplay(Display):
         plt, count = pyplot("WeightsDisplay"), len(self.weights)
         if not count:
             raise ValueError("there are no weights of these labels to draw.")
-        axes = self._new(plt, sharex) if ax is None else np.atleast_1d(ax).ravel()
+        across = min(count, _ACROSS)
+        rows = math.ceil(count / across)
+        if ax is None:
+            axes = self._new(plt, rows, across, sharex)
+        else:
+            axes = divided(ax, rows, across, sharex=sharex)
         if len(axes) < count:
             raise ValueError(f"there are {count} labels, but {len(axes)} Axes to draw them in.")
         for panel, (label, own) in zip(axes, self.weights.items(), strict=False):
@@ -125,10 +130,8 @@ class WeightsDisplay(Display):
         self.ax_, self.figure_ = axes[0], axes[0].figure
         return self
 
-    def _new(self, plt: Any, sharex: bool) -> Any:
+    def _new(self, plt: Any, rows: int, across: int, sharex: bool) -> Any:
         """Return the Axes of a new figure, one for each label at least."""
-        count, across = len(self.weights), min(len(self.weights), _ACROSS)
-        rows = math.ceil(count / across)
         longest = max(map(len, self.weights.values()))
         size = (3.9 * across, rows * (0.21 * longest + 0.75) + 0.3)
         figure, axes = plt.subplots(

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from crfkit._displays import Display, pyplot
+from crfkit._displays import Display, divided, pyplot
 from crfkit._params import check_option
 from crfkit._types import IterationRecord
 from crfkit.inspection.models import name_of, opened
@@ -121,7 +121,7 @@ class TrainingDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array of them, optional
-            Where to draw, the objective first; by default a new figure with all.
+            Where to draw, the objective first; a single one is divided. By default a new figure.
         x : {"iteration", "seconds", "evaluations"}, default="iteration"
             What goes to the right; evaluations of the objective, or passes over the data.
         panels : sequence of str, optional
@@ -147,7 +147,7 @@ class TrainingDisplay(Display):
             axes = axes.ravel()
             figure.suptitle(self.name or "")
         else:
-            axes = np.atleast_1d(ax).ravel()
+            axes = divided(ax, len(curves), 1)
             if len(axes) < len(curves):
                 known = ", ".join(map(repr, curves))
                 raise ValueError(f"there are {len(axes)} Axes for {len(curves)} panels ({known}).")

@@ -72,7 +72,7 @@ NODES = "ask its classifier of nodes, model.estimator_"
 REFUSED = {
     "hidden, order 0": COUNTED,
     "hidden": COUNTED,
-    "hidden, order 2": COUNTED | {"without": "of order 1: fit one"},
+    "hidden, order 2": COUNTED,
     "densities": COUNTED,
     "graphs": {"entities": NO_SPANS, "spans": NO_SPANS},
     "margin": SCORES,

@@ -1,5 +1,7 @@
 """Explanations add up to differences of log-probabilities, whatever the model."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -154,6 +156,32 @@ def test_without_an_attribute_the_model_is_asked_again():
         again = model.predict_proba([changed])[0][1, place]
         assert row.probability == pytest.approx(again, abs=1e-12)
         assert row.change == pytest.approx(why.probabilities[1, place] - again, abs=1e-12)
+
+
+def test_without_an_attribute_of_an_hmm_of_order_2_all_labelings_are_scored_without_it():
+    model, given = MODELS["hidden, order 2"]
+    model.fit(given, Y)
+    why = explain(model, given[2], 1)
+    terms = [explain(model, given[2], labels=y, other=list("ABC"))
+             for y in map(list, product("ABC", repeat=3))]  # fmt: skip
+    terms = [(why.labels, why.to_frame("labels")) for why in terms]
+    for row in why.without():
+        proba = dict.fromkeys("ABC", 0.0)
+        for labels, frame in terms:
+            left_out = (frame.position == row.position) & (frame.attribute == row.attribute)
+            proba[labels[1]] += np.exp(frame.contribution[~left_out].sum())
+        expected = proba[why.labels[1]] / sum(proba.values())
+        assert row.probability == pytest.approx(expected, abs=1e-12)
+
+
+def test_edges_are_named_by_both_ends_and_what_cancels_is_no_reason():
+    star = [{"w": w} for w in "aba"], [(0, 1), (0, 2)]
+    model = GraphCRF().fit([star] * 2, [["A", "B", "A"]] * 2)
+    why = explain(model, star, 0, tokens=["x", "y", "z"])
+    edges = {row.token for row in why.reasons() if row.kind == "transition"}
+    assert edges and edges <= {"x – y", "x – z"}
+    assert all(row.contribution != 0.0 for row in why.reasons())
+    assert set(why.to_frame().query("kind == 'transition'").source) == {0}
 
 
 @pytest.mark.parametrize(

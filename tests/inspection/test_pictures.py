@@ -63,8 +63,14 @@ def test_weights_have_a_panel_for_each_label(model):
     assert [ax.get_title() for ax in display.axes_] == ["O", "B-PER"]
     widths = [bar.get_width() for bar in display.axes_[1].patches]
     assert widths == [w.weight for w in display.weights["B-PER"]]
-    with pytest.raises(ValueError, match="2 labels, but 1 Axes"):
-        display.plot(ax=display.ax_)
+    single = display.figure_.add_subplot()
+    assert [ax.get_title() for ax in display.plot(ax=single).axes_] == ["O", "B-PER"]
+    assert display.figure_ is single.figure and not single.axison  # its place is divided
+    three = WeightsDisplay.from_estimator(model, labels=["O", "B-LOC", "B-PER"])
+    with pytest.raises(ValueError, match="3 labels, but 2 Axes"):
+        three.plot(ax=three.axes_[:2])
+    with pytest.raises(ValueError, match="no place in a grid"):
+        three.plot(ax=display.figure_.add_axes((0, 0, 1, 1)))
     segments = SemiMarkovCRF().fit(X, Y)
     (lengths,) = WeightsDisplay.from_estimator(segments, labels=["LOC"], kind="length").axes_
     shown = [text.get_text() for text in lengths.get_yticklabels()]
@@ -80,8 +86,9 @@ def test_training_shows_what_the_log_knows(model):
     assert list(values) == [record.value for record in model.training_log_]
     (only,) = display.plot(ax=display.axes_[0], panels=["validation score"]).axes_
     assert only.get_ylabel() == "validation score"
-    with pytest.raises(ValueError, match="1 Axes for 3 panels .'objective', "):
-        display.plot(ax=only)
+    assert len(display.plot(ax=only).axes_) == 3
+    with pytest.raises(ValueError, match="2 Axes for 3 panels .'objective', "):
+        display.plot(ax=display.axes_[:2])
     with pytest.raises(ValueError, match="choose one of"):
         display.plot(panels=["gap"])
     perceptron = TrainingDisplay.from_estimator(StructuredPerceptron(max_iter=2).fit(X, Y))
