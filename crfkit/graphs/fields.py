@@ -240,9 +240,14 @@ class RandomField:
         return probabilities
 
     def score(self, values: Mapping[Hashable, int]) -> float:
-        """Return the sum of the scores of all factors, given the values of all variables."""
-        scores = (each.scores[tuple(values[node] for node in each.nodes)] for each in self.factors)
-        return float(sum(scores))
+        """Return the sum of the scores of all factors, given the values of all variables.
+
+        ValueError if a variable has no value, or none of its own.
+        """
+        for node in self.nodes:
+            if node not in values:
+                raise ValueError(f"variable {node!r} has no value: a score needs those of all.")
+        return float(sum(float(factor.scores) for factor in self.clamped(values).factors))
 
     def log_probability(self, values: Mapping[Hashable, int]) -> float:
         """Return the logarithm of a probability, given the values of some variables or of all."""

@@ -290,6 +290,11 @@ def test_wrong_questions_are_refused():
     for values in ({"z": 0}, {"a": 2}, {"a": -1}):
         with pytest.raises(ValueError, match="no variable .* has the value"):
             field.clamped(values)
+    with pytest.raises(ValueError, match="'a' has no value"):
+        field.score({"b": 0})
+    with pytest.raises(ValueError, match="no variable 'b' has the value -1"):
+        field.score({"a": 1, "b": -1})
+    assert field.score({"a": True, "b": 0}) == field.score({"a": 1, "b": 0}) == -math.inf
     for nodes in ("aa", "z"):
         with pytest.raises(ValueError, match="are not variables of the field, all different"):
             field.marginal(*nodes)
