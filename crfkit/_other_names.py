@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 _MAX_ITER = ("max_iter", "the number of iterations is max_iter")
 _L2 = ("c2", "the weight of the L2 penalty is c2")
@@ -86,16 +86,13 @@ def check_names(cls: type, args: tuple[Any, ...], given: dict[str, Any]) -> None
             raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_advice(name, names)}.")
 
 
-def with_known_names(cls: type, *args: Any, **parameters: Any) -> Any:
-    """Return a new object, as ``__new__``; TypeError for a parameter that it does not have."""
-    check_names(cls, args, parameters)
-    return object.__new__(cls)
-
-
 class NamedParameters:
     """Of a class with a constructor of its own, whose signature Python tells to those who ask."""
 
-    __new__ = with_known_names
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Return a new object; TypeError for a parameter that it does not have."""
+        check_names(cls, args, parameters)
+        return super().__new__(cls)
 
 
 def _advice(unknown: str, names: list[str]) -> str:

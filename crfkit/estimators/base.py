@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._doc_links import DocLink
-from crfkit._other_names import with_known_names
+from crfkit._other_names import check_names
 from crfkit._parallel import ThreadMap
 from crfkit._params import find_named
 from crfkit._types import CodeArray, Potentials
@@ -80,7 +80,6 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     _doc_link_module = "crfkit"
     _doc_link_template = DocLink()
 
-    __new__ = with_known_names
     save = SaveMixin.save
     score = score
     _fitted_labels, __setstate__ = fitted_labels, restore
@@ -97,6 +96,12 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
     likely_spans = OfProbabilities(_spans.likely_spans)
     confidence = OfProbabilities(_spans.confidence)
     feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Return a new estimator; TypeError for a parameter that it does not have."""
+        check_names(cls, args, parameters)
+        new: Self = super().__new__(cls)
+        return new
 
     def __sklearn_tags__(self) -> Tags:
         return sequence_tags(super().__sklearn_tags__())
