@@ -38,7 +38,20 @@ def check_option(name: str, value: Any, options: Iterable[str]) -> None:
     """Raise ValueError if a string parameter is not one of the options."""
     known = sorted(options)
     if value not in known:
-        raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
+        raise ValueError(
+            f"{name}={value!r} is not known; choose one of {known}.{meant(value, known)}"
+        )
+
+
+def meant(given: Any, known: Iterable[str]) -> str:
+    """Return a question for the known name that is most like a given one, if one is like it."""
+    from difflib import get_close_matches  # only errors need it
+
+    names = {name.casefold(): name for name in known}
+    plain = str(given).casefold()
+    swapped = [name for name in names if sorted(name) == sorted(plain)]
+    close = swapped or get_close_matches(plain, names, n=1)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def check_method(name: str, value: Any, method: str, other: str = "a string") -> None:

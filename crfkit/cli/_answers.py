@@ -7,6 +7,7 @@ import math
 import os
 from typing import Any, NamedTuple
 
+from crfkit._params import meant
 from crfkit._types import RankedLabels
 from crfkit.cli._common import CommandError
 from crfkit.cli.options.tag import WITHHELD
@@ -97,7 +98,9 @@ def read_rules(source: str | None) -> dict[str, Any]:
     if not os.path.exists(source) and source.upper() in SCHEMES:
         return {"constraints": source}
     if not os.path.isfile(source):
-        raise CommandError(f"--constraints {source}: no such file, and no tag scheme.")
+        raise CommandError(
+            f"--constraints {source}: no such file, and no tag scheme.{meant(source, SCHEMES)}"
+        )
     from crfkit.constraints import Constraints  # takes its time to import
 
     try:

@@ -17,6 +17,7 @@ from crfkit._progress import say
 _NAMES = "encoding|sep|by|label|scheme|tokenizer|unlabeled|alternatives|header"
 _ARGUMENT = re.compile(rf"(?<!, )\b({_NAMES})='([^']*)'|`({_NAMES})`")
 
+_READERS = "--format columns, plain text by --format text or tokens"
 _READER = re.compile(r"read_columns\([^)]*\)")
 
 
@@ -47,7 +48,7 @@ def describe_error(error: Exception) -> str:
             f"standard output is {cause.encoding} and cannot hold {text!r}; set "
             "PYTHONIOENCODING=utf-8, or write to a file with --output where there is one"
         )
-    return _ARGUMENT.sub(_as_option, _READER.sub("--format columns", str(error)))
+    return _ARGUMENT.sub(_as_option, _READER.sub(_READERS, str(error)))
 
 
 def _as_option(found: re.Match[str]) -> str:

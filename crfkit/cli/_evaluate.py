@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from crfkit._warnings import warn_user
 from crfkit.cli import _models
 from crfkit.cli._common import source, user_errors
-from crfkit.cli.formats import chosen_format, chosen_scheme, format_name, read_unknown
+from crfkit.cli.formats import Words, chosen_format, chosen_scheme, format_name, read_unknown
+from crfkit.cli.formats.jsonl import LABELS, PREDICTED, TAGS, TOKENS, check_labels
 from crfkit.labels.schemes import RUNS
 from crfkit.labels.sequences import names_of
 from crfkit.metrics import (
@@ -21,7 +23,7 @@ from crfkit.metrics import (
 )
 from crfkit.metrics.segments import are_tags, are_typed_tags
 
-PREDICTED = "predicted"  # the column of what `crfkit tag` writes, in tables
+JUDGED = ("columns", "csv", "jsonl")  # what may hold true and predicted labels
 USUAL = "IOB2"  # the scheme of entities where tags say no other one
 
 
@@ -38,14 +40,16 @@ def check(arguments: argparse.Namespace) -> None:
 
 def _check_columns(arguments: argparse.Namespace) -> None:
     """Refuse options that need a model."""
-    if arguments.format not in (None, "columns", "csv"):
-        raise ValueError("--format needs --model: without, columns or csv are read.")
-    if arguments.label is not None and not _is_table(arguments):
-        raise ValueError("--label needs --model, or csv: else the last two columns are read.")
+    if arguments.format not in (None, *JUDGED):
+        raise ValueError("--format needs --model: without, columns, csv or jsonl are read.")
+    if arguments.label is not None and _form(arguments) == "columns":
+        raise ValueError("--label needs --model, csv or jsonl: else the last two columns are read.")
 
 
-def _is_table(arguments: argparse.Namespace) -> bool:
-    return (arguments.format or format_name(arguments.data)) == "csv"
+def _form(arguments: argparse.Namespace) -> str:
+    """Return how a file is read that has predicted labels."""
+    name = arguments.format or format_name(arguments.data)
+    return name if name in JUDGED else "columns"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -60,12 +64,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _judged(arguments: argparse.Namespace) -> tuple[list[list[str]], list[list[str]]]:
     """Return the true and the predicted labels of a file, by names of columns or the last two."""
-    name = "csv" if _is_table(arguments) else "columns"
-    options = {**vars(arguments), "format": name, "label": None}
+    options = {**vars(arguments), "format": _form(arguments), "label": None}
     data = chosen_format(argparse.Namespace(**options), arguments.data)
     truth: list[list[str]] = []
     predicted: list[list[str]] = []
-    for rows, _ in data.iterate(source(arguments.data), None):
+    for rows, words in data.iterate(source(arguments.data), None):
+        if isinstance(words, Words) and words.record is not None:
+            pair = _labelings(words.record, arguments.label)
+            truth.append(pair[0])
+            predicted.append(pair[1])
+            continue
         names = data.columns or [str(place) for place in range(len(rows[0]))]
         after = names.index(PREDICTED) if PREDICTED in names else len(names) - 1
         before = after - 1 if arguments.label is None else _place(arguments.label, names)
@@ -74,6 +82,21 @@ def _judged(arguments: argparse.Namespace) -> tuple[list[list[str]], list[list[s
         truth.append([row[before] for row in rows])
         predicted.append([row[after] for row in rows])
     return truth, predicted
+
+
+def _labelings(record: Mapping[str, Any], label: str | None) -> tuple[list[str], list[str]]:
+    """Return the true and the predicted labels of an object."""
+    after = PREDICTED if PREDICTED in record else TAGS
+    known = LABELS if label is None else (label,)
+    before = next((name for name in known if name in record and name != after), None)
+    if before is None or after not in record:
+        raise ValueError(
+            f"an object has {sorted(record)}: without --model objects need two labelings, "
+            f'"{PREDICTED}" (or "{TAGS}"), and the true one, which --label names.'
+        )
+    for name in (before, after):
+        check_labels(record[name], len(record[TOKENS]), name, "an object")
+    return record[before], record[after]
 
 
 def _place(label: str, names: list[str]) -> int:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from crfkit.cli._answers import Answer
 from crfkit.cli.formats import DataFormat, Words, note_line
 from crfkit.cli.formats.csv_tables import csv_row
+from crfkit.cli.formats.jsonl import PREDICTED, TAGS
 
 
 class Printer(ABC):
@@ -65,7 +66,10 @@ class JSONPrinter(Printer):
             found["text"] = words.text
         if not self.arguments.spans:
             found |= {} if words is None else {"tokens": words.words}
+            kept = found.get(TAGS)
             found |= _labels(answer.columns)
+            if kept is not None:  # the labels of the file stay, as further columns leave them
+                found[PREDICTED], found[TAGS] = found[TAGS], kept
         found["spans"] = [_span(words, *span) for span in answer.spans]
         found |= {name: json.loads(value) for name, value in answer.notes.items()}
         return [json.dumps(found, ensure_ascii=False)]
@@ -73,7 +77,7 @@ class JSONPrinter(Printer):
 
 def _labels(columns: list[list[str]]) -> dict[str, Any]:
     """Return labels, and their probabilities where they were asked for."""
-    names = ("tags", "tag_probabilities")
+    names = (TAGS, "tag_probabilities")
     found: dict[str, Any] = dict(zip(names, columns, strict=False))
     if len(columns) > 1:
         found["tag_probabilities"] = [float(p) for p in columns[1]]
@@ -132,7 +136,7 @@ class CSVPrinter(Printer):
 
 def _names(columns: list[list[str]]) -> list[str]:
     """Return the names of labels and of what follows them."""
-    names = ["predicted", "probability"][: len(columns)]
+    names = [PREDICTED, "probability"][: len(columns)]
     return names + [column[0].rpartition(":")[0] for column in columns[2:]]
 
 

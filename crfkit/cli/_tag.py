@@ -20,6 +20,7 @@ from crfkit.cli._answers import (
 from crfkit.cli._common import check_target, is_file, source, user_errors
 from crfkit.cli._printing import Printer, chosen_printer
 from crfkit.cli.formats import format_name
+from crfkit.cli.options.names import OUTPUTS
 from crfkit.io.streams import open_output
 from crfkit.progress import ProgressBar
 
@@ -30,6 +31,13 @@ NOTHING = Answer({}, [[]], [])  # the labeling of a text without tokens
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a file that cannot be written is told before the tagging."""
     check_answers(arguments)
+    if arguments.output in OUTPUTS:  # a format in place of a file
+        if arguments.output_format not in (None, arguments.output):
+            raise ValueError(
+                f"--output {arguments.output} is a format, and --output-format another one; a file "
+                f"of that name is ./{arguments.output}."
+            )
+        arguments.output, arguments.output_format = "-", arguments.output
     if arguments.output != "-":
         read = (arguments.model, arguments.data, arguments.constraints)
         check_target("--output", arguments.output, read)

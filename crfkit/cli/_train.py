@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+from crfkit._params import meant
 from crfkit._progress import working
 from crfkit.cli import _models
 from crfkit.cli._common import CommandError, check_target, is_file, source, user_errors
@@ -28,6 +29,11 @@ def check(arguments: argparse.Namespace) -> None:
         raise ValueError("--model FILE is missing: where to write the model.")
     elif arguments.test is not None:
         raise ValueError("--test needs --model, the file of the model that is judged.")
+    elif arguments.dev is not None:
+        raise ValueError(
+            "--dev needs --model: the models of --cross-validate are not stopped by that file, but "
+            "judged on their own part of the data."
+        )
     _check_files(arguments)
     data = chosen_format(arguments, arguments.data)
     if not data.has_labels:
@@ -48,7 +54,9 @@ def _check_files(arguments: argparse.Namespace) -> None:
     """Raise CommandError for files that are not there, and would be missed late."""
     init = arguments.init
     if init is not None and init not in STARTS and not os.path.exists(init):
-        raise CommandError(f"--init {init}: no model file, and none of {list(STARTS)}.")
+        raise CommandError(
+            f"--init {init}: no model file, and none of {list(STARTS)}.{meant(init, STARTS)}"
+        )
     for option in ("test", "dev"):
         path = getattr(arguments, option)
         if path not in (None, "-") and not os.path.exists(path):

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from crfkit._params import check_flag
+from crfkit._params import check_flag, meant
+from crfkit._warnings import warn_user
 from crfkit.data import UNLABELED
 from crfkit.io.columns import label_reader
 from crfkit.io.streams import (
@@ -30,6 +31,9 @@ class Written(TypedDict, total=False):
     encoding: str
     unlabeled: str | None
     alternatives: str | None
+
+
+LONG = 500  # tokens, of which a table seldom has one sequence alone
 
 
 def read_csv(
@@ -130,9 +134,32 @@ def iter_csv(
     shape = rows.shape(label, columns, by)
     sequences = _whole(rows, shape, within) if within else _grouped(rows, shape)
     names = shape.names if header else None
+    parts = by is not None or within is not None
     return (
-        (_tokens(tokens, names), known(s, labels)) for s, (tokens, labels) in enumerate(sequences)
+        (_tokens(tokens, names), known(s, labels))
+        for s, (tokens, labels) in enumerate(_looked_at(sequences, rows, shape, parts))
     )
+
+
+def _looked_at(
+    sequences: Iterator[tuple[list[Any], list[Any]]], rows: _Rows, shape: _Shape, parts: bool
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield sequences, and warn at last where the table looks to be of another form."""
+    name = rows.header[shape.label] if rows.header and shape.label is not None else None
+    count, size, found = 0, 0, False
+    for sequence in sequences:
+        count, size, found = count + 1, size + len(sequence[0]), found or name in sequence[1]
+        yield sequence
+    if found:
+        warn_user(
+            f"{rows.name}: the first row holds the names of columns, but {name!r} is a label of "
+            "other rows, too: if it is a row like all others, say header=False, or --no-header."
+        )
+    if count == 1 and size >= LONG and not parts:
+        warn_user(
+            f"{rows.name}: all {size:,} rows are one sequence, as there are no blank rows: name "
+            "the column that tells sequences apart, by=..., or --by COLUMN."
+        )
 
 
 def _tokens(rows: list[list[str]], names: list[str] | None) -> list[Any]:
@@ -203,8 +230,8 @@ class _Rows:
             places = [place for place in chosen if place is not None]
         if not places:
             raise ColumnFormatError(
-                f"{self.name}: no column is left for the tokens: the table has {self.width}; check "
-                "`sep`, `label`, `by`, or pass label=None"
+                f"{self.name}: no column is left for the tokens: the table has {self.width}, "
+                f"{self._first!r:.60}; check `sep`, `label`, `by`, or pass label=None"
             )
         names = [self.header[place] if self.header else str(place) for place in places]
         return _Shape(names, places, *known)
@@ -219,7 +246,7 @@ class _Rows:
                 number = "no" if name not in self.header else "more than one"
                 raise ColumnFormatError(
                     f"{self.name}: {number} column is named {name!r}: there are {self.header}; "
-                    "check `sep` and `header`"
+                    f"check `sep` and `header`.{meant(name, self.header)}"
                 )
             return self.header.index(name)
         if not -self.width <= name < self.width:

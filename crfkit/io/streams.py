@@ -219,6 +219,7 @@ _BEGINNINGS = {
     b"PK\x03\x04": "zip (.zip), or a workbook",
     b"7z\xbc\xaf": "7z",
     b"PAR1": "Parquet",
+    b"ccrfkit\n": "crfkit (a model)",
 }
 
 

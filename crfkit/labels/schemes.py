@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crfkit._params import meant
 from crfkit.labels.sequences import BoolArray, IntArray
 
 #: What a token is to its span. The spellings of a scheme map onto these five roles.
@@ -78,7 +79,10 @@ def get_scheme(name: str, suffix: bool = False, delimiter: str = "-") -> Scheme:
     """Look a scheme up by name or alias, without regard to case; ValueError if there is none."""
     scheme = SCHEMES.get(name.upper()) if isinstance(name, str) else None
     if scheme is None:
-        raise ValueError(f"unknown tag scheme {name!r}; known schemes: {', '.join(SCHEMES)}")
+        raise ValueError(
+            f"unknown tag scheme {name!r}.{meant(name, SCHEMES)} These are the known schemes: "
+            f"{', '.join(SCHEMES)}"
+        )
     return scheme._replace(suffix=suffix, delimiter=delimiter)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
+from crfkit._params import meant
 from crfkit.text.offsets import checked_offsets, token_offsets
 
 Places = list[tuple[int, int]]
@@ -100,7 +101,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     if name.isidentifier() or not name:
         raise ValueError(
             f"tokenizer={name!r} is not known; choose one of {sorted(TOKENIZERS)}, or give a "
-            r"regular expression such as r'\w+|[^\w\s]'."
+            rf"regular expression such as r'\w+|[^\w\s]'.{meant(name, TOKENIZERS)}"
         )
     try:
         return re.compile(name)

@@ -97,6 +97,20 @@ def test_objects_have_spans_and_confidence_and_all_that_they_had(finder, tmp_pat
     assert ranked[0]["spans"][0]["start"] == 7
 
 
+def test_labels_of_objects_stay_and_are_judged(finder, tmp_path, capsys):
+    record = {"tokens": ["Ann", "Lee", "sleeps"], "tags": ["B-PER", "O", "O"]}
+    (tmp_path / "in.jsonl").write_text(json.dumps(record) + "\n")
+    code, out, _ = run(capsys, "tag", finder, tmp_path / "in.jsonl", "--output", "jsonl")
+    found = json.loads(out)
+    assert code == 0 and found.items() >= record.items()
+    assert found["predicted"] == ["B-PER", "I-PER", "O"]
+    (tmp_path / "out.jsonl").write_text(out)
+    code, out, _ = run(capsys, "evaluate", tmp_path / "out.jsonl", "--report", "tokens")
+    assert code == 0 and "0.667" in out
+    code, _, err = run(capsys, "evaluate", tmp_path / "in.jsonl")
+    assert code == 1 and "objects need two labelings" in err
+
+
 def test_texts_without_tokens_are_not_left_out_of_objects(finder, tmp_path, capsys):
     objects = '{"text": ""}\n{"text": "Ann"}\n{"tokens": []}\n'
     for name, text in (("text", "\nAnn\n \n"), ("jsonl", objects)):

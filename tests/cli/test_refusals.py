@@ -40,6 +40,7 @@ def test_there_is_no_report_of_nothing(tmp_path, capsys, report):
     ("arguments", "message"),
     [
         (["--label", "0"], "--label needs --model"),
+        (["--scheme", "IBO2", "--report", "entities"], "Did you mean 'IOB2'?"),
         (["--format", "crfsuite"], "--format needs --model"),
         (["--scheme", "IOB2"], "--scheme is for"),
         (["--scheme", "X", "--report", "entities"], "unknown tag scheme"),
@@ -152,6 +153,9 @@ def test_an_unknown_encoding_is_wrong_usage(model, capsys):
         main(["tag", str(model), "--encoding", "nonsense"])
     assert stop.value.code == 2
     assert "'nonsense' is no encoding of text" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["tag", str(model), "--encoding", "utf9"])
+    assert "did you mean utf-8?" in capsys.readouterr().err
 
 
 def test_a_template_that_is_no_text_is_named(corpus, tmp_path, capsys):

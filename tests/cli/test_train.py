@@ -123,6 +123,7 @@ def test_a_solver_and_a_model_to_start_from_have_names(data, tmp_path, capsys):
         (["--model", "m", "--c2", "auto", "--scoring", "entity_f2"], "entity_f1"),
         (["--model", "m", "--c2", "auto", "--loss", "risk"], "--c2 auto is for"),
         (["--cross-validate", "1"], "must be at least 2"),
+        (["--cross-validate", "2", "--dev", "x.txt"], "--dev needs --model"),
         (["--cross-validate", "2", "--test", "x.txt"], "--test needs --model"),
     ],
 )

@@ -261,7 +261,7 @@ PARAMETERS = [
           (True, TypeError, "a number, not bool"), (None, TypeError, "a number, not NoneType"),
       )),
     Case("an unknown solver", lambda: fit(solver="newtown"), ValueError,
-         ("solver='newtown'", "choose one of", "'lbfgs'", "'owlqn'")),
+         ("solver='newtown'", "choose one of", "'lbfgs'", "'owlqn'", "Did you mean 'newton'?")),
     Case("a solver that is none", lambda: fit(solver=5), (TypeError, ValueError),
          ("solver=5", "solve")),
     Case("L-BFGS with an L1 penalty", lambda: fit(solver="lbfgs", c1=1.0), ValueError,

@@ -674,6 +674,9 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
     assert TemplateFeatures.from_file(path).syntax == "python"
     with pytest.raises(ValueError, match="line 1 of the templates"):
         TemplateFeatures.from_file(path, syntax="crfpp")
+    path.write_text("U0:%x[0,0]\nU1:lower(%x[0,0])", encoding="utf-8")
+    with pytest.warns(UserWarning, match="line 2 .*has no functions, 'lower' is text"):
+        TemplateFeatures.from_file(path)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,12 @@ def test_zip_archives_of_one_file_are_read_and_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("start", "name"),
-    [(b"\x28\xb5\x2f\xfd", "Zstandard"), (b"PK\x03\x04\xff", "zip"), (b"\x1f\x8b", "gzip")],
+    [
+        (b"\x28\xb5\x2f\xfd", "Zstandard"),
+        (b"PK\x03\x04\xff", "zip"),
+        (b"\x1f\x8b", "gzip"),
+        (b"ccrfkit\n", "crfkit"),
+    ],  # fmt: skip
 )
 def test_packed_files_of_the_wrong_name_are_told_by_their_beginning(start, name, tmp_path):
     (tmp_path / "a.txt").write_bytes(start + b"\xff")

@@ -183,3 +183,10 @@ def test_one_sequence_is_read_at_a_time_and_labels_may_be_missing():
     rows = io.StringIO('{"tokens": ["a"], "ner_tags": [-100]}\n' * 999)
     assert next(iter_hugging_face(rows, names=["O"])) == (["a"], [UNLABELED])
     assert all(file.tell() < 99 for file in (table, columns, rows))
+
+
+def test_a_table_of_another_form_is_warned_of():
+    with pytest.warns(UserWarning, match="'B' is a label of other rows, too: .*--no-header"):
+        read_csv(["a,B\n", "b,B\n"])
+    with pytest.warns(UserWarning, match="all 600 rows are one sequence.*--by"):
+        read_csv(["w,t\n", *["a,B\n"] * 600])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from crfkit._params import meant
 from crfkit.cli.formats.base import DataFormat, Labeled, Words
 from crfkit.io import ConlluSentence, iter_conllu
 from crfkit.io.conllu import sentence_lines
@@ -21,7 +22,10 @@ class ConlluFormat(DataFormat):
     def _check_label(self) -> None:
         self._label = (self.label or "upos").lower()
         if self._label not in CONLLU_COLUMNS:
-            raise ValueError(f"--label {self.label}: choose one of {', '.join(CONLLU_COLUMNS)}.")
+            raise ValueError(
+                f"--label {self.label}: choose one of {', '.join(CONLLU_COLUMNS)}."
+                f"{meant(self.label, CONLLU_COLUMNS)}"
+            )
         self.columns = [name for name in CONLLU_COLUMNS if name != self._label]
 
     def read(self, source: Any, width: int | None = None) -> Labeled:

@@ -11,7 +11,8 @@ from crfkit.io.records import iter_records
 from crfkit.text import AnnotatedText, as_tokenizer, to_tokens
 
 TOKENS, TEXT, WORD = "tokens", "text", "token"
-LABELS = ("tags", "labels", "ner_tags", "pos_tags")  # of tokens
+TAGS, PREDICTED = "tags", "predicted"  # what is written; beside tags that are there already
+LABELS = (TAGS, "labels", "ner_tags", "pos_tags")  # of tokens
 SPANS = ("spans", "entities", "label", "labels")  # of texts
 # How doccano, Prodigy, Label Studio and spaCy name the ends of a span, and its label.
 _STARTS, _STOPS = ("start", "start_offset"), ("end", "end_offset", "stop")
@@ -42,7 +43,7 @@ class JSONLFormat(WordsFormat):
                 name = self._named(record, LABELS, where)
                 rows, _ = self._rows(record, where)
                 labels = record[name]
-                _check_labels(labels, len(rows), name, where)
+                check_labels(labels, len(rows), name, where)
                 labeled.X.append(rows)
                 labeled.y.append(labels)
             else:
@@ -73,8 +74,8 @@ class JSONLFormat(WordsFormat):
         if not _are_strings(words):
             raise ValueError(f'{where}: "{TOKENS}" must be a list of strings.')
         if self.columns is None:
-            labels = {self.label, *LABELS} if self.label is None else {self.label}
-            others = set(record) - labels - {TOKENS}
+            labels = {*LABELS} if self.label is None else {self.label}
+            others = set(record) - labels - {TOKENS, PREDICTED}
             further = [name for name in record if name in others]
             self.columns = [WORD, *(n for n in further if _are_cells(record[n], len(words)))]
         cells: list[Any] = []
@@ -108,7 +109,8 @@ def _are_cells(value: Any, size: int) -> bool:
     return _are_strings(value) and len(value) == size
 
 
-def _check_labels(labels: Any, size: int, name: str, where: str) -> None:
+def check_labels(labels: Any, size: int, name: str, where: str) -> None:
+    """Raise ValueError unless labels are so many strings."""
     if not isinstance(labels, list) or len(labels) != size:
         found = f"{len(labels)}" if isinstance(labels, list) else "no list"
         raise ValueError(f'{where}: "{name}" has {found}, but there are {size} tokens.')

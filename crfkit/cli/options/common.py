@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from crfkit.cli.options.names import FORMATS, TOKENIZERS
+from crfkit.cli.options.parser import meant
 
 DATA = "labeled sequences (.gz, .xz, .bz2, .zst, .zip are unpacked; -: stdin)"
 
@@ -29,7 +30,10 @@ def _text_encoding(name: str) -> str:
     try:
         "".encode(name)
     except LookupError:
-        raise argparse.ArgumentTypeError(f"{name!r} is no encoding of text") from None
+        from encodings.aliases import aliases  # only errors need it
+
+        question = meant(name, [key.replace("_", "-") for key in sorted({*aliases.values()})])
+        raise argparse.ArgumentTypeError(f"{name!r} is no encoding of text{question}") from None
     return name
 
 

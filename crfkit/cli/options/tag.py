@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("model", help="a model file of crfkit or CRFsuite")
     parser.add_argument("data", nargs="?", default="-", help="sequences (default: stdin)")
-    what = "the file to write (default: stdout)"
+    what = "the file to write (default: stdout); or jsonl, conll or csv, as --output-format"
     parser.add_argument("--output", default="-", metavar="FILE", help=what)
     _add_printed(parser)
     _add_choosing(parser)

@@ -208,7 +208,10 @@ class _TokenCompiler(TemplateCompiler):
             return self._lexicon(*membership)
         if isinstance(node, ast.Call):
             return self._call(node)
-        problem = f"{written(node)!r} is neither a column nor a function of one"
+        problem = (
+            f"{written(node)!r} is neither a column nor a function of one; columns that come "
+            "together are joined by |, as in w[-1]|w"
+        )
         if isinstance(node, ast.Attribute):
             problem += (
                 "; seg.text and others of whole segments are templates of SegmentFeatures, and "

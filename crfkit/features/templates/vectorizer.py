@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from crfkit._params import check_flag, check_option, check_whole
+from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.features._lexicons import index_entries, read_lexicons, read_text
 from crfkit.features.attributes import AttributeRows
@@ -26,6 +27,7 @@ from crfkit.features.vectorizer import SequenceTransformer
 
 SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
+_CALL = re.compile(r"\b([A-Za-z_]\w*)\(\s*%\w\[")
 _WORDS = (
     "transition", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos",
     "eos", "col", "phrase",
@@ -351,6 +353,8 @@ class TemplateFeatures(CompiledFeatures):
         except ValueError as error:
             problem = _mixed(text) if syntax is None else None
             raise ValueError(f"{path}: {problem or error}") from error
+        if features.syntax != "python":
+            _warn_of_functions(path, text)
         return features
 
     def _compile(self) -> Plan:
@@ -373,6 +377,19 @@ class TemplateFeatures(CompiledFeatures):
             bias = Template("bias", "", (), (), False)
             plan = plan._replace(templates=(bias, *plan.templates))
         return plan
+
+
+def _warn_of_functions(path: Any, text: str) -> None:
+    """Warn of functions in lines of CRF++ or Wapiti, where they are text of the attribute."""
+    for number, line in template_lines(text):
+        called = _CALL.search(line)
+        if called is not None and not line.lstrip().startswith("#"):
+            warn_user(
+                f"{path}: line {number} of the templates, {line.strip()!r}: the notation of CRF++ "
+                f"and Wapiti has no functions, {called[1]!r} is text of the attribute. Write all "
+                f"lines without marks, such as {called[1]}(%x[0,0]), to have functions."
+            )
+            return
 
 
 def _mixed(text: str) -> str | None:
