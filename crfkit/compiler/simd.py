@@ -151,7 +151,7 @@ def _function(builder: Any, kind: Any, name: str) -> Any:
     return ir.Function(builder.module, kind, name) if known is None else known
 
 
-def _address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+def address_of(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     """Return the address of eight numbers in an array in C order, given its indices."""
     array = context.make_array(kinds[0])(context, builder, values[0])
     position = ir.Constant(ir.IntType(64), 0)
@@ -163,7 +163,7 @@ def _address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    address = _address(context, builder, kinds, values)
+    address = address_of(context, builder, kinds, values)
     if kinds[0].dtype != numba.types.float32:
         return builder.load(address, align=8)
     singles = builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4)
@@ -171,7 +171,7 @@ def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_fill_at(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    address = builder.bitcast(_address(context, builder, kinds, values), _NUMBER.as_pointer())
+    address = builder.bitcast(address_of(context, builder, kinds, values), _NUMBER.as_pointer())
     return _repeated(builder, _VECTOR, builder.load(address))
 
 
@@ -182,7 +182,7 @@ def _lanes_below(context: Any, builder: Any, kind: Any, count: Any) -> Any:
 
 
 def _emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    address = _address(context, builder, kinds[:3], values[:3])
+    address = address_of(context, builder, kinds[:3], values[:3])
     lanes, align = _lanes_below(context, builder, kinds[3], values[3]), ir.IntType(32)
     kind = ir.FunctionType(_VECTOR, [address.type, align, lanes.type, _VECTOR])
     function = _function(builder, kind, "llvm.masked.load.v8f64.p0v8f64")
@@ -191,7 +191,7 @@ def _emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     """Add fours, twos and ones: what is written next to them may be on its way to memory."""
-    address = _address(context, builder, kinds[1:4], values[1:4])
+    address = address_of(context, builder, kinds[1:4], values[1:4])
     x, place = values[0], builder.bitcast(address, _NUMBER.as_pointer())
     count = context.cast(builder, values[4], kinds[4], numba.types.int64)
     for size in (4, 2, 1):
@@ -209,7 +209,7 @@ def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
 
 
 def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-    address = _address(context, builder, kinds[1:], values[1:])
+    address = address_of(context, builder, kinds[1:], values[1:])
     builder.store(values[0], address, align=8)
 
 
@@ -223,19 +223,20 @@ def _emit_rounded(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-    address = builder.bitcast(_address(context, builder, kinds, values), ir.IntType(8).as_pointer())
+    address = builder.bitcast(
+        address_of(context, builder, kinds, values), ir.IntType(8).as_pointer()
+    )
     whole = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [address.type, whole, whole, whole])
     function = _function(builder, kind, "llvm.prefetch.p0i8")
-    read, keep, data = (ir.Constant(whole, number) for number in (0, 3, 1))
-    builder.call(function, [address, read, keep, data])
+    builder.call(function, [address, *(whole(number) for number in (0, 3, 1))])  # read, keep, data
 
 
 def _repeated(builder: Any, kind: Any, number: Any) -> Any:
     """Return a vector with a number in all lanes."""
-    anything, whole = ir.Constant(kind, ir.Undefined), ir.IntType(32)
-    one = builder.insert_element(anything, number, ir.Constant(whole, 0))
-    return builder.shuffle_vector(one, anything, ir.Constant(ir.VectorType(whole, WIDTH), None))
+    anything, places = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), WIDTH)
+    one = builder.insert_element(anything, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(one, anything, ir.Constant(places, None))
 
 
 def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:

@@ -470,5 +470,5 @@ def lane_rooms(offsets: IntArray, size: int) -> LaneRooms:
     places = -(-size // TILE) * TILE
     step, cells = WIDTH * places, steps * places
     order, lanes = np.empty(len(offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
-    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH]
+    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH, WIDTH**2]
     return LaneRooms(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from crfkit.compiler.blocks import transpose_at
 from crfkit.compiler.jit import frozen, kernel
 from crfkit.compiler.simd import (
     WIDTH,
@@ -72,6 +73,12 @@ def reduced(x, start):
 def move_table(tables, m, i, j, out):
     """Copy a part of a row of a table."""
     store_of(load_of(tables, m, i, j), out, i, m, j)
+
+
+@kernel
+def turn(x, place, out, where):
+    """Write rows as columns."""
+    transpose_at(x, place, out, where)
 
 
 @kernel
@@ -209,3 +216,10 @@ def test_a_newer_numba_without_the_instructions_gives_the_same(tmp_path, change,
     command = [sys.executable, "-c", code]
     output = subprocess.run(command, cwd=tmp_path, env=chosen, capture_output=True, text=True)
     assert " passed" in output.stdout
+
+
+def test_rows_become_columns_and_nothing_else_is_written():
+    x, out = np.arange(70.0), np.full(72, -1.0)
+    turn(frozen(x), 3, out, 5)
+    np.testing.assert_array_equal(out[5:69].reshape(8, 8), x[3:67].reshape(8, 8).T)
+    assert (out[:5] == -1.0).all() and (out[69:] == -1.0).all()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.blocks import transpose_at
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -23,13 +24,16 @@ from crfkit.compiler.simd import (
     fill,
     fill_at,
     larger,
+    load,
     load_at,
     multiply,
     multiply_add,
     smaller,
+    store,
     store_at,
     subtract,
     total,
+    where_bits,
 )
 from crfkit.kernels.chain.arrays import ChainScores, ChainSums
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, strided_total
@@ -59,6 +63,7 @@ class LaneRooms(NamedTuple):
     flow: FloatArray  # (8 P P,) expected transitions, divided by factor
     marginal: FloatArray  # (8 P,) of one token
     least: FloatArray  # (8,) the least forward probability
+    turned: FloatArray  # (64,) eight numbers of each lane
 
 
 class LaneTables(NamedTuple):
@@ -106,13 +111,28 @@ def take_lanes(offsets: IntArray, n: int, order: IntArray, begins: IntArray,
 
 
 @part
+def _lay(unary: FloatArray, t: int, k: int, place: int, rooms: LaneRooms) -> None:
+    """Lay eight scores of a token of each lane side by side, from label ``k`` on."""
+    for b in range(rooms.size.shape[0]):
+        there = t < rooms.size[b]
+        scores = load(unary, rooms.begin[b] + (t if there else 0), k)
+        store_at(where_bits(255 if there else 0, scores), rooms.turned, WIDTH * b)
+    transpose_at(rooms.turned, 0, rooms.node, place + WIDTH * k)
+
+
+@part
 def _load(unary: FloatArray, t: int, places: int, rooms: LaneRooms) -> None:
     """Lay the scores of a token of each lane, as exponentials relative to the largest."""
     node, size, first, top = rooms.node, unary.shape[1], WIDTH * places * t, fill(LOWEST)
-    for b in range(rooms.size.shape[0]):
-        there, row = t < rooms.size[b], rooms.begin[b] + t
-        for k in range(size):
-            node[first + WIDTH * k + b] = unary[row, k] if there else 0.0
+    for k in range(0, size - WIDTH + 1, WIDTH):
+        _lay(unary, t, k, first, rooms)
+    if size >= WIDTH:
+        _lay(unary, t, size - WIDTH, first, rooms)
+    else:
+        for b in range(rooms.size.shape[0]):
+            there, row = t < rooms.size[b], rooms.begin[b] + t
+            for k in range(size):
+                node[first + WIDTH * k + b] = unary[row, k] if there else 0.0
     for k in range(size):
         top = larger(top, load_at(node, first + WIDTH * k))
     for k in range(size, places):
@@ -242,13 +262,27 @@ def end_lane(s: int, b: int, length: int, pair_shift: float, weight: FloatArray,
 
 
 @part
+def _take(t: int, k: int, rooms: LaneRooms, out: FloatArray) -> None:
+    """Write eight marginals of a token of each lane, from label ``k`` on."""
+    transpose_at(rooms.marginal, WIDTH * k, rooms.turned, 0)
+    for b in range(rooms.size.shape[0]):
+        if t < rooms.size[b]:
+            store(load_at(rooms.turned, WIDTH * b), out, rooms.begin[b] + t, k)
+
+
+@part
 def _store(t: int, rooms: LaneRooms, out: FloatArray) -> None:
     """Write the marginals of a token of each lane."""
-    marginal = rooms.marginal
+    size, marginal = out.shape[1], rooms.marginal
+    for k in range(0, size - WIDTH + 1, WIDTH):
+        _take(t, k, rooms, out)
+    if size >= WIDTH:
+        _take(t, size - WIDTH, rooms, out)
+        return
     for b in range(rooms.size.shape[0]):
         row = rooms.begin[b] + t
         if t < rooms.size[b]:
-            for k in range(out.shape[1]):
+            for k in range(size):
                 out[row, k] = marginal[WIDTH * k + b]
 
 
