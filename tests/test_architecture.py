@@ -15,8 +15,8 @@ from tests.architecture import Sources, body, parameters, room_of
 ROOT = Path(crfkit.__file__).parent
 LEVELS = {
     "_version": 0, "_params": 0, "_other_names": 0, "_types": 0, "_warnings": 0, "_lazy": 0,
-    "_displays": 0, "_doc_links": 0, "_progress": 0, "_search_progress": 0, "_parallel": 0,
-    "compiler": 0,
+    "_callbacks": 0, "_displays": 0, "_doc_links": 0, "_progress": 0, "_search_progress": 0,
+    "_parallel": 0, "compiler": 0,
     "progress": 1, "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,

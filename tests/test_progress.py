@@ -9,8 +9,16 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from crfkit import CRFClassifier, CRFClassifierCV, EarlyStopping, ProgressBar, TemplateFeatures
+from crfkit import (
+    CRFClassifier,
+    CRFClassifierCV,
+    EarlyStopping,
+    HMMClassifier,
+    ProgressBar,
+    TemplateFeatures,
+)
 from crfkit._progress import is_heard, working
+from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.persistence import dumps, loads
 from crfkit.progress import duration, share_of
 from crfkit.training.expected import IterationsLeft
@@ -117,6 +125,25 @@ def test_it_is_a_callback_where_scikit_learn_has_such():
     assert not is_heard()
     assert pickle.loads(pickle.dumps(ProgressBar())).shown is False
     assert loads(dumps(crf)).predict(NAMED) == crf.predict(NAMED)  # without the callback
+
+
+@pytest.mark.filterwarnings("error:.*does not support callbacks")
+@pytest.mark.parametrize(
+    ("model", "X", "labels", "shown"),
+    [
+        (pipeline(), tokens(X), y, ["features", "fitting"]),
+        (CRFClassifierCV(c2s=[1.0], cv=2), NAMED, y, ["features", "search", "fitting"]),
+        (CRF(), NAMED, y, ["features", "fitting"]),
+        (HMMClassifier(n_states=2, emissions="categorical", random_state=0), X, None,
+         ["features", "fitting"]),
+    ],
+)  # fmt: skip
+def test_all_estimators_take_it_as_a_callback(model, X, labels, shown):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
+    stream = io.StringIO()
+    model.set_callbacks(ProgressBar(stream)).fit(X, labels)
+    assert [line.split()[0] for line in stream.getvalue().splitlines()] == shown
+    assert not is_heard()
 
 
 class Context(NamedTuple):

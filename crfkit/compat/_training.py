@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._parallel import SERIAL, free_cores
+from crfkit._progress import is_heard, working
 from crfkit._types import CodeArray, FloatArray, IterationRecord
 from crfkit.compat._counting import CRFsuiteWeights
-from crfkit.compat._options import Options
+from crfkit.compat._options import UNLIMITED, Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream, check_lengths
@@ -26,6 +27,7 @@ from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
 from crfkit.training.data import Schema, TrainingData, pack_new, pack_training, read_training
+from crfkit.training.expected import IterationsLeft
 from crfkit.training.fit import Fit
 
 
@@ -201,7 +203,17 @@ def fit_classifier(
     holdout = None if dev is None else Holdout(fit.model, fit.training, *dev)
     writer = LogWriter(options, log, holdout, len(fit.training.data))
     start = np.zeros(fit.model.n_parameters)
-    result = fit.run(start, writer)
+    most = values.get("max_iterations", UNLIMITED)
+    with working("fitting", None if most == UNLIMITED else float(most), "iterations") as task:
+        left = IterationsLeft(problem.solver) if is_heard() else None
+
+        def told(record: IterationRecord, parameters: FloatArray) -> bool:
+            if left is not None:
+                task.update(record.iteration, objective=record.value, left=left.after(record))
+            return writer(record, parameters)
+
+        result = fit.run(start, told)
+        task.tell(objective=result.value, interrupted=result.interrupted)
     result = result._replace(converged=result.converged or writer.ended)
     classifier._set_fitted(fit.attributes(result.parameters) | fit.results(start, result))
     fit.report(result)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn import model_selection
 from sklearn.exceptions import ConvergenceWarning
 
+from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._progress import Task, working
@@ -52,7 +53,7 @@ class Path(NamedTuple):
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFClassifierCV(LinearClassifier):
+class CRFClassifierCV(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
 
     As good as a ``GridSearchCV`` over the penalties of :class:`CRFClassifier`, but faster: each
@@ -132,6 +133,7 @@ class CRFClassifierCV(LinearClassifier):
 
     has_probabilities = True
 
+    @told_as_a_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and, with `refit`, fit the weights; return the estimator.
 

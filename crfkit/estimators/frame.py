@@ -13,6 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
 from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data import PackedSequences, sequences_from_frame
 from crfkit.data.frames import (
@@ -41,7 +42,7 @@ def _gives_proba(self: FrameClassifier) -> bool:
 
 @register
 @dataclass(eq=False, repr=False)
-class FrameClassifier(BaseEstimator):  # type: ignore[misc]
+class FrameClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from a data frame of pandas or polars and labels its rows: a column comes out.
 
     Each row is a token, and a column tells the sequences apart. Rows with equal values there must
@@ -111,6 +112,7 @@ class FrameClassifier(BaseEstimator):  # type: ignore[misc]
 
     save = SaveMixin.save
 
+    @told_as_a_whole
     def fit(self, X: Frame, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator to the sequences of a frame, and return this one.
 

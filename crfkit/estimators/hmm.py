@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, Potentials
 from crfkit.data import LabelSequences
@@ -56,7 +57,7 @@ def check_hidden(model: Any) -> None:
 
 @register(check=check_hidden)
 @dataclass(kw_only=True, eq=False, repr=False)
-class HMMClassifier(SequenceClassifier):
+class HMMClassifier(CallbackSupportMixin, SequenceClassifier):  # type: ignore[misc]
     """Hidden Markov model of labels and tokens (Rabiner 1989); naive Bayes in order 0.
 
     The labels are a Markov chain, and a token depends on its label alone::
@@ -182,6 +183,7 @@ default="additive"
     has_probabilities = True
     fitted_by = frozenset(("start_probabilities_",))
 
+    @told_as_a_whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the probabilities, and return the estimator.
 

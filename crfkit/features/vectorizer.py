@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
 from crfkit._doc_links import DocLink
 from crfkit._params import check_whole
 from crfkit._progress import working
@@ -28,6 +29,7 @@ _is_fitted_name = methodcaller("endswith", "_")
 
 
 class SequenceTransformer(  # type: ignore[call-arg]
+    CallbackSupportMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
     ABC,
@@ -54,6 +56,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         self.fit_transform(X, y)
         return self
 
+    @told_as_a_whole
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
         """Learn from sequences and return them packed, reading `X` once.
 

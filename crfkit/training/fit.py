@@ -1,7 +1,6 @@
 """What a fit is to minimize, and one fit: from training data to parameters.
 
-It also says what the user and scikit-learn's callbacks are told; no other module knows these
-callbacks, which are experimental since 1.9.
+It also says what the user and scikit-learn's callbacks are told.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from crfkit._callbacks import CallbackSupportMixin, with_callbacks
 from crfkit._parallel import ThreadMap, return_memory
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._progress import is_heard, working
@@ -37,31 +37,6 @@ from crfkit.training.early_stopping import EarlyStopping, Watch
 from crfkit.training.expected import IterationsLeft
 from crfkit.training.mistakes import scale_advice
 from crfkit.training.start import check_init, first_parameters
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9 there are no callbacks
-
-    class _Untold:
-        """Stands for the context of a fit: nobody is told of it."""
-
-        def subcontext(self, **told: Any) -> _Untold:
-            """Return that of a part of the fit."""
-            return self
-
-        def call_on_fit_task_begin(self, **told: Any) -> bool:
-            """Do nothing, and do not end the fit."""
-            return False
-
-        call_on_fit_task_end = call_on_fit_task_begin
-
-    _members = {"_init_callback_context": lambda estimator, **options: _Untold()}
-    CallbackSupportMixin = type("CallbackSupportMixin", (), _members)
-
-    def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method itself."""
-        return fit
-
 
 __all__ = ["CallbackSupportMixin", "Fit", "FitProgress", "ParameterCounts", "with_callbacks"]
 

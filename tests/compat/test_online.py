@@ -116,6 +116,7 @@ def test_passes_end_by_the_rule_of_crfsuite(algorithm, epsilon, tmp_path):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.filterwarnings("ignore:max_iter=0")
 def test_no_pass_gives_no_weights(algorithm, tmp_path):
     assert assert_same(sequences(2, 9), algorithm, {"max_iterations": 0}, tmp_path) == [[], []]
     assert weights(tmp_path / "m.crfsuite") == {}

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
 from crfkit._doc_links import DocLink
 from crfkit._other_names import NamedParameters
 from crfkit._warnings import warn_user
@@ -43,7 +44,7 @@ def _of_model(name: str, doc: str) -> property:
 
 @register(name="crfkit.compat.sklearn_crfsuite.CRF")
 @dataclass(eq=False, repr=False)
-class CRF(NamedParameters, BaseEstimator):  # type: ignore[misc]
+class CRF(CallbackSupportMixin, NamedParameters, BaseEstimator):  # type: ignore[misc]
     """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
 
     A parameter that is None has CRFsuite's default.
@@ -159,6 +160,7 @@ class CRF(NamedParameters, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         return sequence_tags(super().__sklearn_tags__())
 
+    @told_as_a_whole
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
         """Fit the weights, and return the estimator.
 
