@@ -60,7 +60,7 @@ def test_tokens_of_all_usual_forms_are_read_at_once_in_the_order_of_their_items(
 
 
 @needs_machine_code
-@pytest.mark.parametrize("rare", [*RARE, nested(DEPTH), None, "w", {"w": None}], ids=repr)
+@pytest.mark.parametrize("rare", [*RARE, nested(DEPTH), None, "w", {"w": None}])
 def test_reading_ends_before_a_token_of_a_rarer_form(rare):
     index = GrowingIndex()
     assert len(index.reader.read([*TOKENS, rare, {"w": "a"}]).indptr) == len(TOKENS) + 1
