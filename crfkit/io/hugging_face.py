@@ -148,6 +148,7 @@ def _check_columns(columns: Iterable[str], tokens: str, tags: str, where: str = 
         if name not in names:
             raise ColumnFormatError(
                 f"{where}there is no column {name!r}, only {names!r:.200}; pass tokens= and tags="
+                + (", or one split, such as dataset['train']" if "train" in names else "")
             )
 
 

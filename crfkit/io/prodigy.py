@@ -28,6 +28,7 @@ from crfkit.text.annotated import ANSWER, TOKEN_FIELDS
 
 ANSWERS = ("accept", "reject", "ignore")
 _SCORE = "score"
+SPANS = "spans"
 
 
 def read_prodigy(
@@ -106,8 +107,10 @@ def _checked_answers(answers: Iterable[str]) -> set[str]:
 
 def _read(where: str, record: Record) -> AnnotatedText:
     text = taken(record, "text", str, where)
+    if SPANS not in record:
+        _refuse_triples(where, record)
     spans, fields = [], []
-    for number, rest in enumerate(listed_records(record.pop("spans", None), "span", where)):
+    for number, rest in enumerate(listed_records(record.pop(SPANS, None), "span", where)):
         place = f"{where}, span {number}"
         start, stop = taken(rest, "start", int, place), taken(rest, "end", int, place)
         spans.append((start, stop, taken(rest, "label", str, place)))
@@ -124,6 +127,17 @@ def _read(where: str, record: Record) -> AnnotatedText:
     return annotated(
         where, text, spans, id=name, meta=meta, span_probabilities=scores, offsets=offsets
     )
+
+
+def _refuse_triples(where: str, record: Record) -> None:
+    """Raise ColumnFormatError where spans are lists of start, end and label, as of doccano."""
+    for name, value in record.items():
+        first = value[0] if isinstance(value, list) and value else None
+        if isinstance(first, list) and [*map(type, first)] == [int, int, str]:
+            raise ColumnFormatError(
+                f"{where}: there is no {SPANS!r}, but {name!r} lists spans as doccano writes them: "
+                "read the file by read_doccano"
+            )
 
 
 def _tokens(where: str, text: str, tokens: Any) -> tuple[list[tuple[int, int]], list[Record]]:

@@ -261,6 +261,7 @@ def write_pair(folder, text, notes):
         (lambda f: read_doccano([{"text": "a", "label": ["PER"]}]), "label 0: 'PER' is no span"),
         (lambda f: read_doccano([{"text": "a", "label": [[0, 2, "P"]]}]), "within its 1"),
         (lambda f: read_doccano([{"label": []}]), "there is no 'text'"),
+        (lambda f: read_prodigy([{"text": "a", "label": [[0, 1, "X"]]}]), "by read_doccano"),
         (lambda f: read_prodigy([{"text": "a", "spans": [{"start": 0}]}]), "span 0: .* no 'end'"),
         (lambda f: read_prodigy([PRODIGY | {"text": "Anna met"}]), "token 1: the token is 'met'"),
         (lambda f: read_prodigy([PRODIGY | {"tokens": [None]}]), "record 0, token 0: .* is None"),

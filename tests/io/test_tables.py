@@ -101,6 +101,7 @@ def test_a_sequence_may_be_a_row_or_the_table_without_header():
         (lambda: write_csv(io.StringIO(), [[{"a": "x"}, {"b": "x"}]]), "position 1: the columns"),
         (lambda: read_hugging_face([{"tokens": ["a"], "ner_tags": [0]}]), "pass names="),
         (lambda: read_hugging_face([{"tokens": ["a"]}]), "record 0: there is no column 'ner_tags'"),
+        (lambda: read_hugging_face({"train": [], "test": []}), "one split, such as"),
         (lambda: read_hugging_face([{"tokens": [], "ner_tags": [0]}]), "0 tokens, but 1"),
         (lambda: read_hugging_face({"tokens": [["a"]], "ner_tags": []}), "1 rows, but"),
         (lambda: read_hugging_face([{"tokens": ["a"], "ner_tags": [5]}], names=["O"]), "label 5"),
