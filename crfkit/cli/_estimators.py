@@ -24,6 +24,7 @@ from crfkit.labels.schemes import RUNS
 from crfkit.losses import LOSSES
 from crfkit.solvers import SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS
+from crfkit.training.data import fitted_attributes
 from crfkit.training.early_stopping import find_scorer
 
 CLASSES: dict[str, type[Any]] = {
@@ -77,6 +78,8 @@ def check_model(arguments: argparse.Namespace) -> None:
 def _takes(kind: str, option: str, parameter: str) -> bool:
     """Whether a kind of model has what an option sets."""
     own = CLASSES[kind]().get_params(deep=False)
+    if option == "init" and kind == "perceptron":
+        return True
     return parameter in own and not (option == "loss" and kind == "margin")
 
 
@@ -133,7 +136,19 @@ def make_estimator(arguments: argparse.Namespace, init: Any) -> Any:
     }  # fmt: skip
     own = CLASSES[kind]().get_params(deep=False)
     taken = {name: value for name, value in given.items() if name in own and value is not None}
-    return CLASSES[kind](**taken)
+    made = CLASSES[kind](**taken)
+    return made if kind != "perceptron" or init in (None, "zeros") else _going_on(made, init)
+
+
+def _going_on(perceptron: StructuredPerceptron, init: Any) -> StructuredPerceptron:
+    """Return a perceptron that goes on from the weights of a model."""
+    if isinstance(init, str):
+        raise ValueError(f"--init {init} does not go with --model-type perceptron: give a model.")
+    if not isinstance(init, StructuredPerceptron):
+        raise ValueError("--init: a perceptron goes on from the model of a perceptron alone.")
+    perceptron.__dict__.update(fitted_attributes(init))
+    perceptron.warm_start = True
+    return perceptron
 
 
 def _solver(arguments: argparse.Namespace, kind: str) -> str | None:

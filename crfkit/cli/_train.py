@@ -34,6 +34,10 @@ def check(arguments: argparse.Namespace) -> None:
             "--dev needs --model: the models of --cross-validate are not stopped by that file, but "
             "judged on their own part of the data."
         )
+    if arguments.cross_validate is not None and arguments.init not in (None, *STARTS):
+        raise ValueError(
+            "--cross-validate does not go with a model to start from: it may know what is judged."
+        )
     _check_files(arguments)
     data = chosen_format(arguments, arguments.data)
     if not data.has_labels:
@@ -137,8 +141,8 @@ def _fit(arguments: argparse.Namespace, crf: Any, features: Any, file: TrainingF
     usual = type(crf)().get_params(deep=False)
     if "solver" in usual and arguments.solver is None:
         crf.set_params(solver=usual["solver"])
-    if "init" in usual:
-        crf.set_params(init="zeros")
+    for name in {"init", "warm_start"} & set(usual):
+        crf.set_params(**{name: usual[name]})
 
 
 def _start(init: str | None) -> Any:

@@ -73,6 +73,15 @@ def test_training_starts_where_it_is_told(corpus, model, tmp_path, capsys):
         values.append(float(out.splitlines()[0].split()[-1].replace(",", "")))
         assert crfkit.load(tmp_path / "m")[-1].init == "zeros"
     assert values[2] < 0.5 * values[1] < 0.25 * values[0]
+    train = ["train", corpus / "train.txt.gz", "--model-type", "perceptron", "--max-iter", 1]
+    found = []
+    for start in ([], ["--warm-start", tmp_path / "p"]):
+        code, out, _ = run(capsys, *train, "--model", tmp_path / "p", *start)
+        assert code == 0 and not crfkit.load(tmp_path / "p")[-1].warm_start
+        found.append(float(out.splitlines()[0].split()[-1].replace(",", "")))
+    assert found[1] < found[0]  # mistakes of a second pass
+    code, _, err = run(capsys, *train, "--model", tmp_path / "p", "--warm-start", model)
+    assert code == 1 and "of a perceptron alone" in err
     for option in ("--init", "--test"):  # told before the training
         train = ("train", corpus / "train.txt.gz", "--model", tmp_path / "no", option, "nowhere")
         code, out, err = run(capsys, *train)
