@@ -10,6 +10,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.graph_forms import as_graph
 from crfkit.data.packed_graphs import as_graphs, of_nodes
 from crfkit.data.targets import Targets
+from crfkit.data.validation import is_matrix
 from crfkit.features import GraphVectorizer
 from crfkit.potentials.examples import Examples
 from crfkit.training.data import Packed, TrainingData, pack_made
@@ -26,7 +27,8 @@ def pack_graphs(X: Any, y: Any = None, features: Any = None) -> Packed:
         vectorizer = GraphVectorizer()
         data = vectorizer.fit_transform(X)
         if isinstance(X, list):
-            warn_of_rows([as_graph(graph).nodes for graph in X[:1]])
+            nodes = [as_graph(graph).nodes for graph in X[:1]]
+            warn_of_rows([tokens for tokens in nodes if not is_matrix(tokens)])
     return as_graphs(data), vectorizer
 
 
