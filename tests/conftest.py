@@ -16,6 +16,9 @@ from tests.sampling import examples, thin_out
 # which is installed has machine code of its own, so each kernel would be compiled once more.
 ROOT = Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.getenv("PYTHONPATH")])])
+# All of them read one bytecode of it: without, they take longer to import than for what they do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 settings.register_profile("crfkit", examples(20), derandomize=True)
 settings.load_profile("crfkit")
 
@@ -39,7 +42,7 @@ def pytest_configure(config):
 
 
 def pytest_collection():
-    """Look for garbage when tests have been collected, and not among them."""
+    """Look for garbage, not often, when tests have been collected, and not among them."""
     gc.disable()
 
 
@@ -52,6 +55,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish():
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
 
 
