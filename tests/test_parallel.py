@@ -1,4 +1,5 @@
 import threading
+from contextlib import nullcontext
 from unittest.mock import Mock
 
 import joblib
@@ -109,10 +110,11 @@ def test_the_largest_chunks_are_blocks_of_their_own():
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_a_fit_takes_the_cores_that_nobody_else_has(backend, monkeypatch):
+    # The processes of loky, which all tests share, would be started anew for another environment.
+    with nullcontext() if backend == "loky" else joblib.parallel_config(backend=backend):
+        assert joblib.Parallel(2)([joblib.delayed(free_cores)()] * 2) == [None, None]
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert free_cores() == joblib.cpu_count()
-    with joblib.parallel_config(backend=backend):
-        assert joblib.Parallel(2)([joblib.delayed(free_cores)()] * 2) == [None, None]
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert free_cores() == 1
     with joblib.parallel_config(n_jobs=3):
