@@ -47,10 +47,20 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of products of many choices, run so much that every two of them meet."""
+    """Of products of many choices, run so much that every two of them meet.
+
+    The test of a whole warm-up comes when most is compiled, but not at the end, where other
+    processes would wait for it.
+    """
     items[:], left = thin_out(items)
+    items.sort(key=_part)
     if left:
         config.hook.pytest_deselected(items=left)
+
+
+def _part(item):
+    """The part of a run that a test is in: before the warm-up, that, or after it."""
+    return 1 if item.path.name == "test_warmup.py" else 2 * (item.path.parent.name > "structures")
 
 
 def pytest_collection_finish():
