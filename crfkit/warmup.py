@@ -264,7 +264,7 @@ def _spread_scores(n_labels: int, solver: str = "lbfgs") -> None:
 
 
 def _large_data() -> None:
-    """Fit a sequence that threads share, and attributes so many that some are folded."""
+    """Fit a sequence that threads share, attributes of which some are folded, and many words."""
     rows = sp.csr_array(np.tile(np.eye(2), (LONG_TOKENS // 2 + 1, 1)))
     X = PackedSequences(rows, offsets=[0, rows.shape[0]])
     y = LabelSequences([[0, 1] * (rows.shape[0] // 2)])
@@ -273,6 +273,7 @@ def _large_data() -> None:
     many[1:, 8] = 0.0
     X = PackedSequences(sp.csr_array(many), offsets=np.arange(0, len(many) + 1, 8))
     CRFClassifier(max_iter=1).fit(X, [[0, 1] * 4] * len(X))
+    CRFClassifier(max_iter=1).fit([[{"w": str(n)} for n in range(400)]], [[0, 1] * 200])
 
 
 def _trees() -> None:

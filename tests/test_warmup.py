@@ -139,7 +139,8 @@ def test_after_a_warm_up_nothing_is_compiled_and_each_kernel_once_whatever_the_i
 def test_some_families_are_compiled_alone():
     lines = run("from crfkit.cli import main; main(['warmup', '--only', 'chain'])")
     rooms = {line.split(".")[0] for line in lines if line.endswith(("compiled", "loaded"))}
-    assert rooms == {"chain", "design", "solvers", "sparse_chain", "tree"}  # sums of logarithms
+    # Those of trees are sums of logarithms, those of text read tokens.
+    assert rooms == {"chain", "design", "solvers", "sparse_chain", "text", "tree"}
     kept = counts_of(SMALL)
     assert {name for name, (_, compiled) in kept.items() if compiled} == set()
 
@@ -162,7 +163,7 @@ def test_a_small_fit_loads_only_what_it_uses():
     used = {name.rpartition(".")[0] for name, both in found.items() if any(both)}
     assert used <= {
         "chain.interleaved", "chain.max", "chain.sum", "chain.tagging", "design.gather",
-        "solvers.vector",
+        "solvers.vector", "text.tokens",
     }  # fmt: skip
     assert {name.rpartition(".")[0] for name in found} > used
 
