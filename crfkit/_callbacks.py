@@ -1,45 +1,79 @@
-"""What scikit-learn's callbacks are told, which are experimental since 1.9.
+"""Scikit-learn's callbacks of estimators, which are experimental since 1.9.
 
-No other module imports them.
+No other module knows them. They are imported where an estimator has some: they bring progress bars
+of their own along.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9 there are no callbacks
+MODULE = "sklearn.callback"
+# What an estimator has that was given callbacks, or whose fit is part of one that was.
+_GIVEN = {"_skl_callbacks", "_parent_callback_ctx"}
 
-    class _Untold:
-        """Stands for the context of a fit: nobody is told of it."""
 
-        def subcontext(self, **told: Any) -> _Untold:
-            """Return that of a part of the fit."""
-            return self
+class _Untold:
+    """Stands for the context of a fit: nobody is told of it."""
 
-        def call_on_fit_task_begin(self, **told: Any) -> bool:
-            """Do nothing, and do not end the fit."""
-            return False
+    def subcontext(self, **told: Any) -> _Untold:
+        """Return that of a part of the fit."""
+        return self
 
-        call_on_fit_task_end = call_on_fit_task_begin
+    def call_on_fit_task_begin(self, **told: Any) -> bool:
+        """Do nothing, and do not end the fit."""
+        return False
 
-    _members = {"_init_callback_context": lambda estimator, **options: _Untold()}
-    CallbackSupportMixin = type("CallbackSupportMixin", (), _members)
+    call_on_fit_task_end = call_on_fit_task_begin
 
-    def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method itself."""
-        return fit
+
+def _set_callbacks(estimator: Any, *callbacks: Any) -> Any:
+    """Set scikit-learn's callbacks of the next fits, or take away those that there are."""
+    return import_module(MODULE).CallbackSupportMixin.set_callbacks(estimator, *callbacks)
+
+
+def _context(estimator: Any, **options: Any) -> Any:
+    """Return what is told of a fit that begins."""
+    if _has_callbacks(estimator):
+        known = import_module(MODULE).CallbackSupportMixin
+        return known._init_callback_context(estimator, **options)
+    return _Untold()
+
+
+# In place of scikit-learn's class of this name, which there is not before 1.9.
+_members: dict[str, Any] = {"_init_callback_context": _context}
+if find_spec(MODULE) is not None:
+    _members["set_callbacks"] = _set_callbacks
+CallbackSupportMixin = type("CallbackSupportMixin", (), _members)
+
+
+def _has_callbacks(estimator: Any) -> bool:
+    """Whether somebody is to be told of the fits of an estimator."""
+    return not _GIVEN.isdisjoint(vars(estimator))
+
+
+def with_callbacks(fit: Method) -> Method:
+    """Return a method that ends what callbacks of the estimator have begun, if there are some."""
+
+    @wraps(fit)
+    def told(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        if _has_callbacks(estimator):
+            return import_module(MODULE).with_callbacks(fit)(estimator, *args, **kwargs)
+        return fit(estimator, *args, **kwargs)
+
+    return cast(Method, told)
 
 
 def told_as_a_whole(fit: Method) -> Method:
     """Return a method of which callbacks are told that it begins, and that it has ended."""
 
-    @functools.wraps(fit)
+    @wraps(fit)
     def told(estimator: Any, *args: Any, **options: Any) -> Any:
         if "_skl_callbacks" not in vars(estimator):
             return fit(estimator, *args, **options)
@@ -50,7 +84,7 @@ def told_as_a_whole(fit: Method) -> Method:
         context.call_on_fit_task_end(estimator=estimator, **data)
         return found
 
-    return cast(Method, with_callbacks(told))
+    return with_callbacks(cast(Method, told))
 
 
 __all__ = ["CallbackSupportMixin", "told_as_a_whole", "with_callbacks"]

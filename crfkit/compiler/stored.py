@@ -92,8 +92,14 @@ def _find(name: str) -> int:
         engine = CONTEXT.codegen()._engine
         if engine.is_symbol_defined(name):  # compiled in this process
             return int(engine.get_function_address(name))
-    found = getattr(ctypes.CDLL(None), name, None)
+    found = getattr(_library(), name, None)
     return 0 if found is None else ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Return what is loaded already."""
+    return ctypes.CDLL(None)
 
 
 @cache

@@ -204,7 +204,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
     has_probabilities = True
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:

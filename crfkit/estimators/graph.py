@@ -188,7 +188,7 @@ class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     predict_spans, predict_span_proba = _graph_answers.OfSpans(), _graph_answers.OfSpans()
     likely_spans, confidence = _graph_answers.OfSpans(), _graph_answers.OfSpans()
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights, and return the estimator.
 

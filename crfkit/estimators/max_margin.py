@@ -174,7 +174,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     decoding = "viterbi"
     length_distribution = if_segments(length_distribution)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights, and return the estimator.
 

@@ -142,7 +142,7 @@ class MEMMClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mi
     scales = False  # sums over the labels of a token do not
     weight_space = LocalTokens
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:

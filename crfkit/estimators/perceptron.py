@@ -156,7 +156,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
 
     length_distribution = if_segments(length_distribution)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:

@@ -195,7 +195,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     expected_lengths = _questions.expected_lengths
     length_distribution = _views.length_distribution
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:

@@ -120,7 +120,7 @@ class TokenClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[m
     has_probabilities = True
     weight_space = SingleTokens
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:

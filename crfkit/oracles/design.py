@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design import partition as kernels
@@ -19,6 +19,8 @@ from crfkit.oracles.weights import AlignedWeights, aligned
 PIECES = 8
 # Rows, columns, and positions in a batch, are numbers of 16 bits if none is larger.
 SMALL = 65_535
+# Where tokens begin in lists are numbers of 32 bits if there are no more entries.
+MOST_ENTRIES = 2**31 - 1
 
 
 def pieces_of(count: int) -> list[tuple[int, int]]:
@@ -68,12 +70,7 @@ def make_design(
     n_tokens = len(data.indptr) - 1
     features, places = kernel_inputs(weights, data, wide, tokens)
     groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
-    rows, cells = np.zeros((2, n_tokens + 1), np.int64)
-    threads(
-        lambda piece: kernels.entries_count(*piece, features, places, rows[1:], cells[1:]),
-        pieces_of(n_tokens),
-    )
-    row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
+    row_ptr, cell_ptr = _starts(features, places, n_tokens, threads)
     n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
     most = max(places.width * _longest(groups), _longest(row_ptr[groups]), places.n_rows)
     kind: type = np.uint32 if most > SMALL else np.uint16
@@ -89,6 +86,22 @@ def make_design(
         return design
     of_dense = groups if dense_heads is None else frozen(dense_heads)
     return design._replace(batches=_batch_rows(design, groups, of_dense, threads))
+
+
+def _starts(
+    features: kernels.Attributes, places: kernels.WeightPositions, n_tokens: int, threads: ThreadMap
+) -> list[IntArray | CodeArray]:
+    """Return where the rows of each token start, and its single weights, (N + 1,).
+
+    They have 32 bits if there is room.
+    """
+    rows, cells = counts = np.zeros((2, n_tokens + 1), np.int64)
+    threads(
+        lambda piece: kernels.entries_count(*piece, features, places, rows[1:], cells[1:]),
+        pieces_of(n_tokens),
+    )
+    starts = np.cumsum(counts, axis=1)
+    return [frozen(ptr.astype(np.int32 if ptr[-1] <= MOST_ENTRIES else np.int64)) for ptr in starts]
 
 
 def _batch_rows(
@@ -115,7 +128,7 @@ def _batch_rows(
     return BatchRows(*frozen_arrays(lists))
 
 
-def _longest(ptr: IntArray) -> int:
+def _longest(ptr: IntArray | CodeArray) -> int:
     """Return how much the longest of some runs has, given where they start."""
     return int(np.diff(ptr).max(initial=0))
 

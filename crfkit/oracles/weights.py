@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._parallel import cut
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
@@ -21,6 +22,7 @@ from crfkit.potentials.linear import LinearModel
 
 # An attribute has a row where it has weights for so many labels, and for one in so many.
 ROWS = (4, 8)
+AT_A_TIME = 1 << 14  # parameters that are moved at once
 
 
 class Weighted(NamedTuple):
@@ -115,12 +117,20 @@ class AlignedWeights:
     def pack(self, parameters: FloatArray) -> FloatArray:
         """Return parameters, shape (P,), as such a vector."""
         flat = aligned(self.size)
-        flat[self.positions] = parameters
+        for part in self._parts():
+            flat[self.positions[part]] = parameters[part]
         return flat
 
     def unpack(self, flat: FloatArray) -> FloatArray:
         """Return the parameters, shape (P,), in such a vector."""
-        return flat[self.positions]
+        parameters = np.empty(len(self.positions))
+        for part in self._parts():
+            parameters[part] = flat[self.positions[part]]
+        return parameters
+
+    def _parts(self) -> list[slice]:
+        """Cut the parameters: NumPy copies the positions that it is given."""
+        return cut(slice(0, len(self.positions)), AT_A_TIME)
 
     def for_tokens(self, flat: FloatArray, n_dense: int, most: int) -> TokenWeights:
         """Return a vector, with room for so many dense features and for as many changes."""

@@ -49,7 +49,7 @@ def first_parameters(init: Any, fit: Fit) -> FloatArray:
         if init == "counts":
             known = evidence(fit.training, fit.problem.labels.of_segments)
             return count_weights(fit.model, fit.training.data, known)
-        return np.zeros(fit.model.n_parameters)
+        return np.broadcast_to(0.0, fit.model.n_parameters)  # which takes no room
     return weights_of(_attributes(init), fit)
 
 

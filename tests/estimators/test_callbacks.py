@@ -11,12 +11,23 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from crfkit import CRFClassifier, LabelSequences, PackedSequences, SequenceVectorizer
+from tests.processes import run_in_new_process
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
 ProgressBar, ScoringMonitor = callback.ProgressBar, callback.ScoringMonitor
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "a"}], [{"w": "b"}, {"w": "b"}, {"w": "a"}]] * 2
 y = [["A", "B"], ["A"], ["B", "B", "A"]] * 2
+
+
+def test_callbacks_are_imported_for_estimators_that_have_some(tmp_path):
+    code = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from crfkit import CRFClassifier\n"
+        "CRFClassifier(max_iter=1).fit([[['a']]] * 2, [['x'], ['y']])\n"
+        "print('rich' in sys.modules)"
+    )
+    assert run_in_new_process(code, tmp_path)[0] == "False\n"
 
 
 class Recorder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IdArray, IntArray, PlaceArray, PtrArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PlaceArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import prefetch_at
 from crfkit.kernels.design.tokens import BatchRows, Design
@@ -109,7 +109,7 @@ def rows_count(
     first: int,  # batches first:last
     last: int,
     heads: IntArray,  # (B + 1,) the first token of each batch
-    row_ptr: IntArray,  # (N + 1,)
+    row_ptr: IntArray | CodeArray,  # (N + 1,)
     rows: PlaceArray,  # (n,)
     seen: IntArray,  # (H,) workspace: no batch in any place
     counts: IntArray,  # (B,) out: different rows of each batch

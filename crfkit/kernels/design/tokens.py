@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, PlaceArray
+from crfkit._types import ByteArray, CodeArray, FloatArray, IdArray, IntArray, PlaceArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -45,10 +45,10 @@ class Design(NamedTuple):
     in the potentials of its batch, (Q, W) for Q tokens; else it is a column.
     """
 
-    row_ptr: IntArray  # (N + 1,) where the rows of each token start
+    row_ptr: IntArray | CodeArray  # (N + 1,) where the rows of each token start
     rows: PlaceArray  # (n,) rows of the table of weights
     row_values: FloatArray  # (n,) or (1,)
-    cell_ptr: IntArray  # (N + 1,) where its single weights start
+    cell_ptr: IntArray | CodeArray  # (N + 1,) where its single weights start
     cells: PlaceArray  # (m,) their columns
     positions: IdArray  # (m,) where they stand in the vector
     cell_values: FloatArray  # (m,) or (1,)

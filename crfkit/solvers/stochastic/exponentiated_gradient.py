@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crfkit._parallel import return_memory
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.batches import BlockIndex
@@ -164,9 +165,10 @@ class DualState(BatchUpdates):
         short: bool = False,
     ) -> None:
         super().__init__(batches, oracle)
-        self.dual = self.oracle.pack(np.zeros(batches.n_parameters))
+        self.dual = self.oracle.pack(np.broadcast_to(0.0, batches.n_parameters))
         self.w = self.dual.copy() if own_w else self.dual
         self.entropies, self.rates, self.gaps = np.zeros((3, len(batches)))
+        return_memory(4 * self.oracle.n_potentials)  # of lists that made others: about as much
         self.store = make_store(self.oracle, GOLD, batches.model.n_labels, short)
         self._proposals = np.zeros((len(batches), 4))
         self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
