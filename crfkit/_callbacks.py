@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -33,24 +33,38 @@ class _Untold:
     call_on_fit_task_end = call_on_fit_task_begin
 
 
-def _set_callbacks(estimator: Any, *callbacks: Any) -> Any:
-    """Set scikit-learn's callbacks of the next fits, or take away those that there are."""
-    return import_module(MODULE).CallbackSupportMixin.set_callbacks(estimator, *callbacks)
+class CallbackSupportMixin:
+    """In place of scikit-learn's class of this name, which there is not before 1.9."""
 
+    if find_spec(MODULE) is not None:
 
-def _context(estimator: Any, **options: Any) -> Any:
-    """Return what is told of a fit that begins."""
-    if _has_callbacks(estimator):
-        known = import_module(MODULE).CallbackSupportMixin
-        return known._init_callback_context(estimator, **options)
-    return _Untold()
+        def set_callbacks(self, *callbacks: Any) -> Self:
+            """Set the callbacks of the next fits; without arguments, take away those there are.
 
+            Parameters
+            ----------
+            callbacks : callbacks of scikit-learn
+                Such as :class:`crfkit.ProgressBar`, or those of :mod:`sklearn.callback`.
 
-# In place of scikit-learn's class of this name, which there is not before 1.9.
-_members: dict[str, Any] = {"_init_callback_context": _context}
-if find_spec(MODULE) is not None:
-    _members["set_callbacks"] = _set_callbacks
-CallbackSupportMixin = type("CallbackSupportMixin", (), _members)
+            Returns
+            -------
+            object
+                This one.
+
+            Raises
+            ------
+            TypeError
+                If one is no callback.
+            """
+            known = import_module(MODULE).CallbackSupportMixin
+            return cast(Self, known.set_callbacks(self, *callbacks))
+
+    def _init_callback_context(self, **options: Any) -> Any:
+        """Return what is told of a fit that begins."""
+        if _has_callbacks(self):
+            known = import_module(MODULE).CallbackSupportMixin
+            return known._init_callback_context(self, **options)
+        return _Untold()
 
 
 def _has_callbacks(estimator: Any) -> bool:

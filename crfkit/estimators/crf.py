@@ -26,7 +26,7 @@ register(EarlyStopping)
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class CRFClassifier(CallbackSupportMixin, LinearClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum

@@ -53,7 +53,7 @@ class Path(NamedTuple):
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFClassifierCV(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class CRFClassifierCV(CallbackSupportMixin, LinearClassifier):
     """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
 
     As good as a ``GridSearchCV`` over the penalties of :class:`CRFClassifier`, but faster: each

@@ -34,7 +34,7 @@ from crfkit.training.graphs import known_nodes, pack_graphs
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraphCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class GraphCRF(CallbackSupportMixin, LinearClassifier):
     """Conditional random field on graphs (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of the labels of the nodes of a

@@ -57,7 +57,7 @@ def check_hidden(model: Any) -> None:
 
 @register(check=check_hidden)
 @dataclass(kw_only=True, eq=False, repr=False)
-class HMMClassifier(CallbackSupportMixin, SequenceClassifier):  # type: ignore[misc]
+class HMMClassifier(CallbackSupportMixin, SequenceClassifier):
     """Hidden Markov model of labels and tokens (Rabiner 1989); naive Bayes in order 0.
 
     The labels are a Markov chain, and a token depends on its label alone::

@@ -42,7 +42,7 @@ RESCALINGS = {
 
 @register(check=check_kernel_chain)
 @dataclass(kw_only=True, eq=False, repr=False)
-class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):
     """Max-margin Markov network (Taskar, Guestrin and Koller 2003).
 
     Also called structural support vector machine (Tsochantaridis, Joachims, Hofmann and Altun

@@ -25,7 +25,7 @@ from crfkit.training.fit import (
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class MEMMClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class MEMMClassifier(CallbackSupportMixin, LinearClassifier):
     """Maximum-entropy Markov model (McCallum, Freitag and Pereira 2000).
 
     Models ``P(y | x) = prod_t P(y_t | y_{t-1}, x_t)``, where each factor is a softmax over the

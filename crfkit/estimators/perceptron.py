@@ -24,7 +24,7 @@ from crfkit.training.fit import CallbackSupportMixin, Fit, Problem, make_problem
 
 @register(check=check_votes)
 @dataclass(kw_only=True, eq=False, repr=False)
-class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):
     """Structured perceptron (Collins 2002), passive-aggressive learning, AROW and MIRA.
 
     The score of a label sequence is that of :class:`CRFClassifier`. Learning looks at one sequence

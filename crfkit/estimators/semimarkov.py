@@ -28,7 +28,7 @@ from crfkit.training.fit import (
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):
     """Semi-Markov conditional random field: labels of segments (Sarawagi and Cohen 2004).
 
     Models ``P(s | x) = exp(score(x, s)) / Z(x)``, where a segmentation ``s`` cuts the sequence into

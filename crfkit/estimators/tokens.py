@@ -25,7 +25,7 @@ from crfkit.training.fit import (
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)
-class TokenClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
+class TokenClassifier(CallbackSupportMixin, LinearClassifier):
     """Multinomial logistic regression of single tokens, for sequences of tokens.
 
     Models ``P(y_t | x_t)`` as a softmax of the weights of the token's attributes, and minimizes::

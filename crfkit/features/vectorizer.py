@@ -29,7 +29,7 @@ _is_fitted_name = methodcaller("endswith", "_")
 
 
 class SequenceTransformer(  # type: ignore[call-arg]
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
     ABC,
