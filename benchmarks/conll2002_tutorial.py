@@ -2,9 +2,9 @@
 
     python benchmarks/conll2002_tutorial.py
 
-Features, fit (with all cores, and with one), token metrics, top weights and a randomized search,
-as in the tutorial; the search fits the first sentences only. Writes
-``results/conll2002_tutorial.json``.
+Features, fit (with all cores, and with one; the faster of two fits each), token metrics, top
+weights and a randomized search, as in the tutorial; the search fits the first sentences only.
+Writes ``results/conll2002_tutorial.json``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV
 
 SEARCH_SENTENCES, SEARCH_ITERATIONS, CANDIDATES, FOLDS = 600, 50, 4, 3
+FITS = 2
 Sentence = list[tuple[str, str, str]]
 
 
@@ -76,11 +77,14 @@ def load(part: str) -> tuple[list[list[dict[str, Any]]], list[list[str]]]:
 
 
 def timed_fit(crf: Any, X: Any, y: Any, params: dict[str, Any]) -> dict[str, float]:
-    """Return the seconds by the clock, and of the processor, of a fit of a clone."""
-    clone = sklearn.base.clone(crf).set_params(**params)
-    started, cpu = time.perf_counter(), time.process_time()
-    clone.fit(X, y)
-    return {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+    """Return the seconds by the clock, and of the processor, of the fastest fit of a clone."""
+    found = []
+    for _ in range(FITS):
+        clone = sklearn.base.clone(crf).set_params(**params)
+        started, cpu = time.perf_counter(), time.process_time()
+        clone.fit(X, y)
+        found.append((time.perf_counter() - started, time.process_time() - cpu))
+    return dict(zip(("seconds", "cpu"), min(found), strict=True))
 
 
 def tutorial(which: str) -> dict[str, Any]:
@@ -98,18 +102,18 @@ def tutorial(which: str) -> dict[str, Any]:
         algorithm="lbfgs", c1=0.1, c2=0.1, max_iterations=100, all_possible_transitions=True
     )
     alone = timed_fit(crf, X_train, y_train, {"n_jobs": 1} if which == "crfkit" else {})
-    started = time.perf_counter()
+    together = timed_fit(crf, X_train, y_train, {})
     crf.fit(X_train, y_train)
-    fitted = time.perf_counter()
+    started = time.perf_counter()
     y_pred = crf.predict(X_test)
-    predicted = time.perf_counter()
+    predicted = time.perf_counter() - started
     labels = list(crf.classes_)
     labels.remove("O")
     ordered = sorted(labels, key=lambda name: (name[1:], name[0]))
     results = {
-        "fit seconds": fitted - started,
+        "fit seconds": together["seconds"],
         "fit, one thread": alone,
-        "predict seconds": predicted - fitted,
+        "predict seconds": predicted,
         "iterations": len(crf.training_log_.iterations),
         "losses": [entry["loss"] for entry in crf.training_log_.iterations],
         "classes": list(crf.classes_),

@@ -54,7 +54,7 @@ class GrowingIndex(AttributeIndex, dict[str, int]):
 
     def __init__(self, *numbers: Mapping[str, int]) -> None:
         super().__init__(*numbers)
-        self.reader = TokenReader(self.__getitem__)
+        self.reader = TokenReader(self.numbers)
 
     __getitem__ = dict.__getitem__
 
@@ -63,6 +63,11 @@ class GrowingIndex(AttributeIndex, dict[str, int]):
             return self[check_name(name)]
         number = self[name] = len(self)
         return number
+
+    def numbers(self, names: list[str]) -> list[int]:
+        """Return the numbers of names, new or not."""
+        number = self.setdefault
+        return [number(name, len(self)) for name in names]
 
     def truncate(self, size: int) -> None:
         """Forget all names but the first ones."""
@@ -83,7 +88,12 @@ class FrozenIndex(AttributeIndex):
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self._known, self._unknown_left = dict(numbers), KEPT_UNKNOWN
-        self.reader = TokenReader(self._known.get, min(max(KEPT, 2 * len(self._known)), MOST))
+        self.reader = TokenReader(self.numbers, min(max(KEPT, 2 * len(self._known)), MOST))
+
+    def numbers(self, names: list[str]) -> list[int]:
+        """Return the numbers of names, `SKIP` for unknown ones."""
+        number = self._known.get
+        return [number(name, SKIP) for name in names]
 
     def __getitem__(self, name: Any) -> int:
         """Return the number of a name, `SKIP` where there is none."""

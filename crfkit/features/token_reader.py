@@ -19,7 +19,6 @@ from crfkit.kernels.text.tokens import (
     NO_ROOM,
     NO_VALUES,
     RARE,
-    SKIP,
     Kinds,
     NameTable,
     Reading,
@@ -60,14 +59,14 @@ class TokenReader:
     Parameters
     ----------
     look_up : callable
-        Gives the number of a name, None where it is to be skipped.
+        Gives the numbers of names, `SKIP` for one that is to be skipped.
     most : int
         How many names are remembered; where there are more, all are forgotten.
     """
 
     keeps_zeros = False  # whether there are entries of attributes of value 0
 
-    def __init__(self, look_up: Callable[[str], int | None], most: int = MOST) -> None:
+    def __init__(self, look_up: Callable[[list[str]], list[int]], most: int = MOST) -> None:
         self._look_up, self._most = look_up, most
         self._lock, self._reading = Lock(), 0
         self._entries, self._values = np.empty(ENTRIES, np.int32), np.empty(0)
@@ -128,10 +127,10 @@ class TokenReader:
 
     def _find_out(self, asked: list[int]) -> None:
         """Look up the names of pairs."""
-        names, prefixes, look_up = self._names, self._prefixes, self._look_up
+        names, prefixes = self._names, self._prefixes
         nodes = self._table.pairs[1::2][asked].tolist()
-        found = [look_up(prefixes[n] + names[pair]) for n, pair in zip(nodes, asked, strict=True)]
-        self._table.numbers[asked] = [SKIP if number is None else number for number in found]
+        whole = [prefixes[node] + names[pair] for node, pair in zip(nodes, asked, strict=True)]
+        self._table.numbers[asked] = self._look_up(whole)
 
     def _make(self, size: int) -> None:
         """Make an empty table for so many pairs."""

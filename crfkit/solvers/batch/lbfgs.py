@@ -143,7 +143,9 @@ class CorrectionPairs:
             kept[free] = True
         places = np.flatnonzero(kept)
         columns = np.empty((2 * self._limit, len(places)), np.float32)
-        memory_columns(frozen(self._rows[0]), rows, frozen(places), columns)
+        memory, chosen = frozen(self._rows[0]), frozen(places)
+        shares = list(map(frozen, np.array_split(rows, self._vectors.threads.n_workers)))
+        self._vectors.threads(lambda own: memory_columns(memory, own, chosen, columns), shares)
         self._columns = places, columns
         return self._columns
 
