@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from operator import itemgetter
 from typing import Any
 
 import _measure
@@ -103,6 +104,8 @@ def tutorial(which: str) -> dict[str, Any]:
     )
     alone = timed_fit(crf, X_train, y_train, {"n_jobs": 1} if which == "crfkit" else {})
     together = timed_fit(crf, X_train, y_train, {})
+    if which != "crfkit":  # it has one thread, and four fits
+        together = alone = min(together, alone, key=itemgetter("seconds"))
     crf.fit(X_train, y_train)
     started = time.perf_counter()
     y_pred = crf.predict(X_test)
