@@ -19,9 +19,8 @@ from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.data.packed import UNIT
 from crfkit.kernels.design.gather import REPEATED, rows_in_order
+from crfkit.kernels.text.tokens import SKIP, ZERO
 
-SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
-ZERO = -(1 << 30)  # entries from here down stand for attributes of value 0, where these are kept
 BLOCK = 1 << 18  # entries that are counted at a time
 _ALL = frozen(np.zeros(0, np.int32))
 

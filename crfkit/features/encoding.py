@@ -17,9 +17,9 @@ from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
-from crfkit.features.attributes import SKIP, ZERO, AttributeRows, check_name, expand, finite_number
+from crfkit.features.attributes import AttributeRows, check_name, expand, finite_number
 from crfkit.features.token_reader import MOST, Entries, TokenReader
-from crfkit.kernels.text.tokens import VALUED
+from crfkit.kernels.text.tokens import SKIP, VALUED, ZERO
 
 _SETS = frozenset((set, frozenset))
 TOGETHER = 500  # tokens that are read at once, where they are short sequences

@@ -3,10 +3,10 @@ import pytest
 
 from crfkit.compiler.objects import can_read_objects
 from crfkit.features import token_reader
-from crfkit.features.attributes import SKIP, ZERO, expand
+from crfkit.features.attributes import expand
 from crfkit.features.encoding import FrozenIndex, GrowingIndex, as_lists, encode
 from crfkit.features.token_reader import TokenReader
-from crfkit.kernels.text.tokens import DEPTH, VALUED
+from crfkit.kernels.text.tokens import DEPTH, SKIP, VALUED, ZERO
 
 needs_machine_code = pytest.mark.skipif(not can_read_objects(), reason="kernels run as Python")
 

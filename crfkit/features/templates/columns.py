@@ -15,7 +15,8 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.frames import frame_columns, frame_offsets, is_frame
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
-from crfkit.features.attributes import SKIP, finite_number
+from crfkit.features.attributes import finite_number
+from crfkit.kernels.text.tokens import SKIP
 
 NOTHING = SKIP
 FEW_FIELDS = 8  # tokens with more are not read as a whole

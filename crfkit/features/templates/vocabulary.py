@@ -15,7 +15,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
 from crfkit.data.packed import ranges
-from crfkit.features.attributes import SKIP, AttributeRows
+from crfkit.features.attributes import AttributeRows
 from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import NOTHING, numbers
@@ -28,6 +28,7 @@ from crfkit.features.templates.tables import (
     distinct_tuples,
 )
 from crfkit.kernels.text.hashing import SHIFT, rows_fill
+from crfkit.kernels.text.tokens import SKIP
 
 __all__ = ["TemplateVocabulary"]  # which model files may hold
 

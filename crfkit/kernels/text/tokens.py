@@ -33,10 +33,10 @@ from crfkit.compiler.objects import (
 
 FACTOR = 0x1E3779B97F4A7C15
 LARGEST = 1.7976931348623157e308  # of all finite numbers
-ZERO = -(1 << 30)  # entries from here down stand for attributes of value 0
+ZERO = -(1 << 30)  # entries from here down stand for attributes of value 0, where these are kept
 VALUED = -2  # entries from here down to `ZERO` stand for attributes whose value is not 1
 NO_NUMBER, ASKED = -2, -3  # numbers of names that are not known yet
-SKIP = -1
+SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 RARE, NO_ROOM, NO_VALUES, FULL = 1, 2, 3, 4  # why reading ended: see `tokens_read`
 N_ENTRIES, N_VALUES, N_ASKED, WHY = range(4)  # what the sizes are
 FRAME = 5  # of a dict: position, key, value, the dict, its node
