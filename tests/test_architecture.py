@@ -16,7 +16,7 @@ ROOT = Path(crfkit.__file__).parent
 LEVELS = {
     "_version": 0, "_params": 0, "_other_names": 0, "_types": 0, "_warnings": 0, "_lazy": 0,
     "_callbacks": 0, "_displays": 0, "_doc_links": 0, "_progress": 0, "_search_progress": 0,
-    "_parallel": 0, "compiler": 0,
+    "_parallel": 0, "_tables": 0, "compiler": 0,
     "progress": 1, "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
@@ -201,9 +201,9 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
 
 
 # Rooms that get whatever users pass, whatever a file holds, and whatever numba is.
-BOUNDARIES = {"calibration", "cli", "compat", "compiler", "data", "features", "io", "labels",
-              "inspection", "metrics", "model_selection", "persistence", "testing", "text",
-              "warmup"}  # fmt: skip
+BOUNDARIES = {"_tables", "calibration", "cli", "compat", "compiler", "data", "features", "io",
+              "labels", "inspection", "metrics", "model_selection", "persistence", "testing",
+              "text", "warmup"}  # fmt: skip
 # Users pass objects of these rooms, too: to ask which of them it is, is to validate an input.
 INPUTS = {"data", "features", "labels"}
 

@@ -11,17 +11,22 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV, calibration_curve
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import RFECV
 from sklearn.inspection import permutation_importance
+from sklearn.metrics import ConfusionMatrixDisplay, f1_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
     PredefinedSplit,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     learning_curve,
     permutation_test_score,
 )
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import resample
@@ -29,6 +34,7 @@ from sklearn.utils import resample
 from crfkit import (
     CRFClassifier,
     CRFClassifierCV,
+    FrameClassifier,
     LabelSequences,
     SemiMarkovCRF,
     SequenceVectorizer,
@@ -37,6 +43,7 @@ from crfkit import (
     make_sequence_union,
     save,
 )
+from crfkit.data.labels import object_array
 from crfkit.metrics import get_scorer, get_scorer_names
 from crfkit.model_selection import StratifiedSequenceKFold, cross_val_proba
 
@@ -87,6 +94,29 @@ def test_probabilities_of_segments_by_groups(data):
 def test_each_sequence_must_be_tested(data):
     with pytest.raises(ValueError, match="sequence 2 is in no test part"):
         cross_val_proba(CRFClassifier(), *data, cv=PredefinedSplit([0, 1, -1, *[0, 1] * 4, 0]))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_probabilities_of_a_frame_are_those_of_its_sequences(frame, data, shuffled):
+    """Whatever the labels of its rows: a Series would choose by them."""
+    if shuffled:
+        frame = frame.set_index(np.random.default_rng(0).permutation(len(frame)))
+    crf = CRFClassifier(features=TemplateFeatures(["word"], by="line"))
+    cv = StratifiedSequenceKFold(3, by="line")
+    found = cross_val_proba(crf, frame, frame["tag"], cv=cv)
+    assert [len(rows) for rows in found.proba] == [*map(len, data[1])]
+    X = [[(word,) for word in group["word"]] for _, group in frame.groupby("line")]
+    y = pd.Series([[*group["tag"]] for _, group in frame.groupby("line")], index=range(12, 0, -1))
+    by_hand = clone(crf).set_params(features=TemplateFeatures(["w[0]"], columns=["w"]))
+    same = cross_val_proba(by_hand, X, y, cv=[
+        ([*{*range(12)} - {*test}], test) for test in
+        (np.unique(frame["line"].to_numpy()[rows]) for _, rows in cv.split(frame, frame["tag"]))
+    ])  # fmt: skip
+    np.testing.assert_allclose(np.vstack(found.proba), np.vstack(same.proba), atol=1e-3)
+    with pytest.raises(TypeError, match="cross_val_predict"):
+        cross_val_proba(FrameClassifier(by="line"), frame, frame["tag"], cv=cv)
+    with pytest.raises(ValueError, match="row .* is in no test"):
+        cross_val_proba(crf, frame, frame["tag"], cv=[*cv.split(frame, frame["tag"])][1:])
 
 
 def test_folds_have_equal_shares_of_labels():
@@ -167,41 +197,96 @@ def test_scorers_of_sequences_take_the_place_of_those_of_items(data, name):
 def test_a_union_of_sequences_takes_the_place_of_that_of_tables(data):
     X, y = data
     parts = SequenceVectorizer(), SequenceVectorizer(min_freq=2)
-    with pytest.raises((ValueError, TypeError)):  # by the version
+    with pytest.raises(
+        NotImplementedError, match="scikit-learn's FeatureUnion .*make_sequence_union"
+    ):
         FeatureUnion([("all", parts[0]), ("frequent", parts[1])]).fit_transform(X)
     crf = CRFClassifier(features=make_sequence_union(*parts)).fit(X, y)
     assert "sequencevectorizer-2__w:the" in crf.feature_names_in_
 
 
-@pytest.mark.parametrize("form", ["lists", "packed"])
-@pytest.mark.parametrize(
-    "door",
-    [
-        lambda X, y: BaggingClassifier(CRFClassifier()).fit(X, y),
-        lambda X, y: SelfTrainingClassifier(CRFClassifier()).fit(X, y),
-        lambda X, y: CalibratedClassifierCV(CRFClassifier()).fit(X, y),
-        lambda X, y: cross_val_predict(CRFClassifier(), X, y, method="predict_proba"),
-        lambda X, y: cross_val_score(CRFClassifier(), X, y, scoring="accuracy",
-                                     error_score="raise"),
-    ],
-    ids=["bagging", "self-training", "calibration", "probabilities", "accuracy"],
-)  # fmt: skip
-def test_doors_for_tables_stay_shut(data, form, door):
-    """scikit-learn refuses lists itself; none of these gives a wrong result."""
+DOORS = {
+    "bagging": (lambda crf, X, y: BaggingClassifier(crf).fit(X, y), "resample"),
+    "self-training": (lambda crf, X, y: SelfTrainingClassifier(crf).fit(X, y), "weight of 0"),
+    "calibration": (lambda crf, X, y: CalibratedClassifierCV(crf).fit(X, y),
+                    "CalibratedSequenceClassifier"),
+    "thresholds": (lambda crf, X, y: TunedThresholdClassifierCV(crf).fit(X, y), "MinimumRisk"),
+    "elimination": (lambda crf, X, y: RFECV(crf).fit(X, y), "min_freq"),
+    "pairs": (lambda crf, X, y: OneVsOneClassifier(crf).fit(X, y), "any number of labels"),
+    "confusion": (lambda crf, X, y: ConfusionMatrixDisplay.from_estimator(crf.fit(X, y), X, y),
+                  "EntityConfusionDisplay"),
+    "probabilities": (lambda crf, X, y: cross_val_predict(crf, X, y, method="predict_proba"),
+                      "cross_val_proba"),
+    "accuracy": (lambda crf, X, y: cross_val_score(crf, X, y, scoring="accuracy",
+                                                   error_score="raise"), "get_scorer"),
+    "search": (lambda crf, X, y: GridSearchCV(crf, {"c2": [1.0]}, error_score="raise",
+                                              scoring=make_scorer(f1_score)).fit(X, y),
+               "f1_score compares single labels"),
+    "folds": (lambda crf, X, y: cross_val_score(crf, X, y, cv=StratifiedKFold(3)),
+              "StratifiedSequenceKFold"),
+    "search-folds": (lambda crf, X, y: GridSearchCV(crf, {}, cv=StratifiedKFold(3)).fit(X, y),
+                     "StratifiedSequenceKFold"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["lists", "packed", "objects"])
+@pytest.mark.parametrize("door", DOORS)
+def test_doors_for_tables_stay_shut_and_name_the_way_out(data, form, door):
     X, y = data
-    with pytest.raises((ValueError, TypeError, AttributeError)):
-        door(SequenceVectorizer().fit_transform(X) if form == "packed" else X, y)
+    if form == "packed":
+        X, y = SequenceVectorizer().fit_transform(X), LabelSequences(y)
+    elif form == "objects":
+        X, y = object_array(X), object_array(y)
+    enter, words = DOORS[door]
+    with pytest.raises(NotImplementedError, match=f"scikit-learn's .*{words}"):
+        enter(CRFClassifier(), X, y)
+
+
+def test_doors_are_refused_to_a_pipeline_too(data):
+    model = make_pipeline(SequenceVectorizer(), CRFClassifier())
+    for door in ("bagging", "accuracy", "probabilities"):
+        with pytest.raises(NotImplementedError, match=DOORS[door][1]):
+            DOORS[door][0](model, *data)
+
+
+def test_labels_shuffled_among_sequences_of_other_lengths_are_told_how_to_stay(data):
+    X, y = [row[: 1 + s % 3] for s, row in enumerate(data[0])], data[1]
+    y = [labels[: 1 + s % 3] for s, labels in enumerate(y)]
+    y = [labels[: len(row)] for row, labels in zip(X, y, strict=True)]
+    with pytest.raises(NotImplementedError, match="groups="):
+        permutation_test_score(CRFClassifier(), X, y, cv=3)
+
+
+def test_doors_that_work_for_rows_of_a_frame_are_open(frame):
+    model, columns = FrameClassifier(by="line"), frame.columns[:-1]
+    cv, X, y = StratifiedSequenceKFold(3, by="line"), frame[columns], frame["tag"]
+    found = cross_val_predict(model, X, y, cv=cv, method="predict_proba")
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert cross_val_score(model, X, y, cv=cv, scoring="accuracy", error_score="raise").all()
+    with pytest.raises(NotImplementedError, match="scikit-learn's BaggingClassifier.*resample"):
+        BaggingClassifier(model).fit(X, y)
+    with pytest.raises(
+        NotImplementedError, match="scikit-learn's permutation_importance.*score again"
+    ):
+        permutation_importance(model.fit(X, y), X, y, n_repeats=1)
+    crf = CRFClassifier(features=TemplateFeatures(["word"], by="line"))
+    with pytest.raises(NotImplementedError, match="each row.*FrameClassifier"):
+        cross_val_predict(crf, frame, y, cv=cv)
+    with pytest.raises(NotImplementedError, match="scikit-learn's ColumnTransformer.*templates"):
+        ColumnTransformer([("w", crf.features, ["line", "word"])]).fit_transform(frame)
 
 
 @pytest.mark.parametrize(
-    "ask",
-    [np.asarray, lambda X: permutation_importance(CRFClassifier(), X, X),
-     lambda X: BaggingClassifier(CRFClassifier()).fit(X, [0] * 12)],
+    ("ask", "words"),
+    [(np.asarray, "are .* no table"),
+     (lambda X: permutation_importance(CRFClassifier(), X, X), "importance .*score again")],
 )  # fmt: skip
-def test_packed_sequences_say_that_they_are_no_table(data, ask):
+def test_packed_sequences_say_that_they_are_no_table(data, ask, words):
     if ask is not np.asarray and sklearn.__version__ < "1.9":
         pytest.skip("older versions ask for other attributes of arrays first")
-    with pytest.raises(TypeError, match="no table.* guide to model selection"):
+    with pytest.raises(
+        (TypeError, NotImplementedError), match=f"{words}.* guide to model selection"
+    ):
         ask(SequenceVectorizer().fit_transform(data[0]))
 
 

@@ -17,7 +17,7 @@ from crfkit.data import LabelSequences
 from crfkit.data.labels import by_sequence
 from crfkit.data.sequence_list import SequenceList
 from crfkit.data.validation import token_place
-from crfkit.estimators._interface import restore, score, sequence_tags
+from crfkit.estimators._interface import asked_for_tags, restore, score
 from crfkit.labels.base import TokenLabels
 from crfkit.persistence import SaveMixin
 from crfkit.training.data import (
@@ -167,7 +167,7 @@ class CollectiveClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         return "classes_" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
-        return sequence_tags(super().__sklearn_tags__())
+        return asked_for_tags(super().__sklearn_tags__())
 
 
 def _single(

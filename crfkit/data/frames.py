@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._params import check_option
+from crfkit._tables import refuse_tables
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
 
 Keys = str | Sequence[str]  # the columns that tell sequences apart
@@ -75,6 +76,7 @@ def group_offsets(groups: ArrayLike) -> IntArray:
                 "strings, numbers or tuples."
             ) from None
         if again:
+            refuse_tables(failed=True)
             raise ValueError(
                 f"row {start}: group {value!r} comes back after another one. "
                 "Sort the rows by group, keeping the order of the tokens."
@@ -179,6 +181,13 @@ def columns_beside(df: Frame, columns: Mapping[Any, Any]) -> Frame:
     if _of_polars(df):
         return import_module("polars").DataFrame(columns, strict=False)
     return import_module("pandas").DataFrame(columns, index=df.index)
+
+
+def take_rows(items: Any, rows: IntArray) -> Any:
+    """Return chosen rows of a frame or of a column, or items of an array or a list, by number."""
+    if hasattr(items, "iloc"):
+        return items.iloc[rows]
+    return items[rows] if hasattr(items, "shape") else [items[row] for row in rows]
 
 
 def frame_alike(df: Frame, columns: Mapping[Any, Sequence[Any]]) -> Frame:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from crfkit._parallel import without_collection
+from crfkit._tables import refuse_tables
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.data.frames import is_column, is_frame, is_missing
 from crfkit.data.sequence_list import SequenceList
@@ -408,6 +409,7 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str, of: str = "tok
     ours, theirs = np.diff(offsets), np.diff(others)
     if not np.array_equal(ours, theirs):
         s = int(np.argmax(ours != theirs))
+        refuse_tables(failed=True)
         raise ValueError(
             f"sequence {s}: X has {ours[s]} {of}s, but {name} has {theirs[s]} items. "
             f"Every {of} needs exactly one."

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from crfkit._tables import GUIDE, refuse_tables
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray, taken_rows
 from crfkit.compiler.jit import frozen, protect
 from crfkit.data.frames import Keys, frame_columns, frame_offsets, group_offsets, shared_columns
@@ -216,8 +217,7 @@ class PackedSequences:
             If a column is not numeric. Text needs a vocabulary: use
             ``SequenceVectorizer().fit_transform(sequences_from_frame(df, by))``.
         """
-        names = frame_columns(df, by, columns)
-        lengths = np.diff(frame_offsets(df, by))
+        names, lengths = frame_columns(df, by, columns), np.diff(frame_offsets(df, by))
         return cls.from_flat(df[names], lengths, [str(name) for name in names])
 
     def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:
@@ -287,7 +287,13 @@ class PackedSequences:
     @property
     def shape(self) -> tuple[int]:
         """``(S,)``: as an array of S sequences."""
+        refuse_tables()
         return (len(self),)
+
+    @property
+    def ndim(self) -> int:
+        """The length of `shape`."""
+        return len(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -360,12 +366,8 @@ class PackedSequences:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
-        raise TypeError(
-            "PackedSequences are sequences of different lengths, no table. In place of "
-            "FeatureUnion take make_sequence_union; in place of what takes an item for a token, "
-            "such as BaggingClassifier or permutation_importance, see 'The doors of scikit-learn' "
-            "in the guide to model selection."
-        )
+        refuse_tables(failed=True)
+        raise TypeError(f"PackedSequences are sequences of different lengths, no table. {GUIDE}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedSequences):

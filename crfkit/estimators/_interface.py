@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
+from crfkit._tables import refuse_tables
 from crfkit.compiler.jit import protect
 from crfkit.data.label_checks import check_labels
 from crfkit.data.labels import LabelStream, by_sequence, check_lengths, check_sample_weight
@@ -34,7 +35,15 @@ class OfProbabilities(Generic[Arguments, Answer]):
         """Return the function, or the method of an object; AttributeError if there is none."""
         if not owner.has_probabilities:
             raise AttributeError(f"{owner.__name__} has no probabilities.")
+        if item is not None:
+            refuse_tables()
         return self.method.__get__(item, owner)
+
+
+def asked_for_tags(tags: Tags) -> Tags:
+    """Return the tags of a classifier of sequences, unless a tool for tables asks for them."""
+    refuse_tables()
+    return sequence_tags(tags)
 
 
 def sequence_tags(tags: Tags) -> Tags:

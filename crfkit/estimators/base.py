@@ -25,7 +25,7 @@ from crfkit.data import LabelSequences, PackedSequences
 from crfkit.estimators import _questions, _samples, _spans
 from crfkit.estimators._asking import ask, held
 from crfkit.estimators._bounds import predict_with_bounds
-from crfkit.estimators._interface import OfProbabilities, restore, score, sequence_tags
+from crfkit.estimators._interface import OfProbabilities, asked_for_tags, restore, score
 from crfkit.estimators._labelings import predict_n_best
 from crfkit.estimators._views import names_of_attributes
 from crfkit.estimators._voting import check_free, elect
@@ -104,7 +104,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         return new
 
     def __sklearn_tags__(self) -> Tags:
-        return sequence_tags(super().__sklearn_tags__())
+        return asked_for_tags(super().__sklearn_tags__())
 
     @abstractmethod
     def _weight_space(self) -> Any:

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._callbacks import CallbackSupportMixin, told_as_a_whole
+from crfkit._tables import refuse_tables
 from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data import PackedSequences, sequences_from_frame
 from crfkit.data.frames import (
@@ -29,6 +30,7 @@ from crfkit.data.frames import (
     key_names,
 )
 from crfkit.data.labels import by_sequence, check_sample_weight
+from crfkit.estimators._interface import sequence_tags
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.persistence import SaveMixin, register
 from crfkit.training.early_stopping import find_scorer
@@ -253,7 +255,8 @@ class FrameClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
         return "estimator_" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
-        tags = CRFClassifier().__sklearn_tags__()
+        refuse_tables(of_rows=True)
+        tags = sequence_tags(super().__sklearn_tags__())
         tags.target_tags.required = self.label is None
         return tags
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, indexable
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray, ObjectArray
-from crfkit.data.frames import Keys, frame_columns, frame_offsets
+from crfkit.data.frames import Keys, frame_columns, frame_offsets, is_frame, take_rows
 from crfkit.data.labels import LabelStream, by_sequence
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.sequences import as_lists
@@ -42,7 +42,8 @@ def cross_val_proba(
     estimator : estimator with `predict_proba`
         Of each fold a clone is fitted; a Pipeline too.
     X, y : sequences of length S
-        As for its `fit`; each item is a sequence.
+        As for its `fit`; each item is a sequence, or, of a data frame, a row: folds by `groups` or
+        by a :class:`StratifiedSequenceKFold` keep the rows of a sequence together.
     groups : array of shape (S,), optional
         For splitters by groups.
     cv : int, splitter or iterable, optional
@@ -52,6 +53,8 @@ def cross_val_proba(
     ------
     ValueError
         If a sequence is in no test part.
+    TypeError
+        If the probabilities are those of rows, as of a FrameClassifier.
 
     Examples
     --------
@@ -63,10 +66,12 @@ def cross_val_proba(
     (['D', 'N'], [(2, 2), (1, 2)])
     """
     X, y = indexable(X, y)
-    folds = []
+    folds, tested = [], np.zeros(len(y), bool)
     for train, test in check_cv(cv).split(X, y, groups):
-        model = clone(estimator).fit(_take(X, train), _take(y, train))
-        folds.append((test, model.classes_.tolist(), model.predict_proba(_take(X, test))))
+        model = clone(estimator).fit(take_rows(X, train), take_rows(y, train))
+        rows = model.predict_proba(take_rows(X, test))
+        tested[test] = True
+        folds.append((_first_items(X, test, rows), model.classes_.tolist(), rows))
     classes = LabelStream([labels for _, labels, _ in folds]).classes()
     columns = {label: column for column, label in enumerate(classes.tolist())}
     found: dict[int, FloatArray] = {}
@@ -75,15 +80,23 @@ def cross_val_proba(
         for place, proba in zip(test.tolist(), rows, strict=True):
             found[place] = np.zeros((len(proba), len(classes)))
             found[place][:, own] = proba
-    missing = set(range(len(y))) - set(found)
-    if missing:
-        raise ValueError(f"sequence {min(missing)} is in no test part: cv must test each one.")
-    return OutOfFold([found[place] for place in range(len(y))], classes)
+    if not tested.all():
+        kind = "row" if is_frame(X) else "sequence"
+        raise ValueError(f"{kind} {tested.argmin()} is in no test part: cv must test each one.")
+    return OutOfFold([found[place] for place in sorted(found)], classes)
 
 
-def _take(items: Any, places: IntArray) -> Any:
-    """Return chosen sequences."""
-    return items[places] if hasattr(items, "shape") else [items[place] for place in places]
+def _first_items(X: Any, test: IntArray, proba: Any) -> IntArray:
+    """Return the item of X with which each sequence of a test part begins."""
+    if not is_frame(X):
+        return test
+    if is_frame(proba):
+        raise TypeError(
+            "the estimator has probabilities of the rows of a data frame: take scikit-learn's "
+            "cross_val_predict(method='predict_proba')."
+        )
+    begins: IntArray = test[np.cumsum([0, *map(len, proba)])[:-1]]
+    return begins
 
 
 class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]

@@ -21,7 +21,7 @@ from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._interface import restore, score, sequence_tags
+from crfkit.estimators._interface import asked_for_tags, restore, score
 from crfkit.persistence import SaveMixin, register
 from crfkit.training.data import fitted_labels
 
@@ -158,7 +158,7 @@ class CRF(CallbackSupportMixin, NamedParameters, BaseEstimator):  # type: ignore
     _fitted_labels, __setstate__ = fitted_labels, restore
 
     def __sklearn_tags__(self) -> Tags:
-        return sequence_tags(super().__sklearn_tags__())
+        return asked_for_tags(super().__sklearn_tags__())
 
     @told_as_a_whole
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
