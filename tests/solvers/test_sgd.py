@@ -1,10 +1,12 @@
 """Stochastic gradient descent: lazy steps, rates, averages, the L1 penalty, parts of a pass."""
 
 import contextlib
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier
@@ -122,6 +124,23 @@ def test_only_what_is_near_the_optimum_is_called_converged(penalty, near):
     above = crf.objective_ - best.objective_
     assert crf.converged_ == near and crf.n_iter_ < 100
     assert 0.0 <= above <= crf.gap_ and (above < 1e-3 * best.objective_) == near
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("c1, c2, solver", [(0, 0, "sgd"), (0, 0, "sag"), (0.1, 0.1, "sgd")])
+def test_convergence_is_claimed_at_no_scale_of_features_far_from_the_optimum(
+    scale, c1, c2, solver, rng
+):
+    X = [scale * rng.normal(size=(4, 6)) for _ in range(60)]
+    weights = rng.normal(size=(6, 3))
+    noise = [2.0 * rng.gumbel(size=(4, 3)) for _ in X]
+    y = [(x @ weights / scale + n).argmax(axis=1) for x, n in zip(X, noise, strict=True)]
+    model = CRFClassifier(c1=c1, c2=c2)
+    best = clone(model).set_params(solver="dense_newton").fit(X, y).objective_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = model.set_params(solver=solver).fit(X, y)
+    assert not found.converged_ or found.objective_ < 1.005 * best
 
 
 def test_the_l1_penalty_comes_near_the_optimum_with_zeros():

@@ -21,6 +21,9 @@ from crfkit.solvers.batch.base import FLAT, Vectors
 LEAST_TOKENS = 32
 # The objective is evaluated at least every so many passes where `check_every` is None.
 CHECK_EVERY = 5
+# A search that knows no gap is at its end if steps in single parameters would gain less than this
+# share of the objective.
+NEAR = 3e-3
 # How messages tell the fields of a record that say how far the optimum is.
 DISTANCES = {
     "gap": ", at most {:.3g} above its optimum",
@@ -78,28 +81,41 @@ def gap_is_small(solver: Any, search: Search, w: FloatArray, log: SolverLog) -> 
 def verified(result: SolverResult, objective: Objective) -> SolverResult:
     """Return a result that is called converged only where its gradient is small, as for a stall.
 
-    The record of its parameters gets the norm of the gradient. Nothing is known of a loss that is
-    not differentiable.
+    So must be what steps of Newton's method in single parameters would gain, which does not depend
+    on the scale of features. The record of its parameters gets the norm of the gradient. A gap that
+    is known has been compared; nothing is known of a loss that is not differentiable.
     """
-    w = result.parameters
-    if not (result.converged and objective.loss.is_smooth and result.value):
+    w, known = result.parameters, math.isfinite(result.gap)
+    if known or not (result.converged and objective.loss.is_smooth and result.value):
         return result
     gradient = Vectors.of(objective, len(w)).pseudo_gradient(
         w, objective.value_and_grad(w)[1], objective.l1
     )
-    norm, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(w))
+    norm, size = float(np.linalg.norm(gradient)), max(1.0, float(np.linalg.norm(w)))
     history = [
         record._replace(gradient_norm=norm) if record.value == result.value else record
         for record in result.history
     ]
     result = result._replace(history=history)
-    if norm * size <= FLAT * abs(result.value):
+    near = _gain(objective, gradient) <= NEAR * abs(result.value)
+    if near and norm * size <= FLAT * abs(result.value):
         return result
     message = (
         f"{result.message}, but the gradient norm is still {norm:.3g}, and the objective may be "
         "far above its optimum. Ask for more passes (a smaller tol), or use solver='auto'"
     )
     return result._replace(converged=False, message=message)
+
+
+def _gain(objective: Objective, gradient: FloatArray) -> float:
+    """Return about how much the objective would fall, each parameter moved as if it was alone.
+
+    With the curvature at 0, where it is largest; 0 where that is not known.
+    """
+    if not objective.loss.has_hessian:
+        return 0.0
+    curvature = objective.hessian_diagonal(np.zeros(len(gradient)))
+    return float(np.sum(gradient**2 / np.maximum(2.0 * curvature, np.finfo(float).tiny)))
 
 
 class MiniBatchSolver(Solver):

@@ -66,6 +66,7 @@ class SAG(MiniBatchSolver):
     steps for each batch.
     """
 
+    has_to_verify = True  # without c2 there is no gap
     handles_l1: ClassVar[bool] = False
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
     n_batches: ClassVar[int | None] = 500
