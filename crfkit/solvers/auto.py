@@ -15,6 +15,7 @@ from crfkit.objective.batch import Objective
 from crfkit.potentials import LinearModel
 from crfkit.solvers import margin
 from crfkit.solvers.base import Callback, Solver, check_match, resume
+from crfkit.structures.base import Capability
 
 # With fewer scores (tokens times labels) L-BFGS takes no more passes, or shorter ones.
 MANY_SCORES = 800_000
@@ -29,6 +30,9 @@ STRONG, MANY_SEQUENCES, MANY_LABELS = 1.0, 2_000, 16
 FEW_WEIGHTS, ENOUGH_TOKENS = 512, 5_000
 # It hands over after so many steps: where features depend on one another, the last ones are small.
 NEWTON_STEPS = 40
+# Where a quasi-Newton method is stuck: the curvature of so many weights may be a matrix, or of so
+# many, if that takes a product for each.
+MATRIX_WEIGHTS, FEW_PRODUCTS = 2_500, 256
 # OEG and SAG hand over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
@@ -48,7 +52,10 @@ class AutoSolver(Solver):
     with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all sequences
     are of one token, and :class:`SAG` for many sequences with many labels and a strong penalty;
     else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes many
-    steps, a quasi-Newton method goes on from their parameters. The rules were found by trial; the
+    steps, a quasi-Newton method goes on from their parameters. Where that no longer gets on far
+    from the optimum, as with features of very different scales, a Newton method does, whose steps
+    depend on scales less: :class:`DenseNewton` for up to 2,500 weights, else
+    :class:`NewtonCG`, if ``c1 = 0``. The rules were found by trial; the
     performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
@@ -74,28 +81,54 @@ class AutoSolver(Solver):
         if self.max_iter is not None:
             check_whole("max_iter", self.max_iter)
         check_match(self, objective)
-        first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
+        first: Any = self._with_limit(choose_solver(objective, start, self.random_state))
         is_newton, name = "hessian" in first.requires, type(first).__name__
-        if not (is_newton or first.is_random and objective.loss.is_smooth):
-            return first.solve(objective, start, callback)._replace(solver=name)
-        watch = _Watch(first, callback, NEWTON_STEPS if is_newton else None)
-        result = first.solve(objective, start, watch)
-        if result.interrupted or not watch.too_slow:
-            return result._replace(solver=name)
-        done = result.history[-1]
-        second = self._with_limit(solvers.OWLQN() if objective.l1 else solvers.LBFGS())
-        second.max_iter = max(second.max_iter - done.iteration, 0)
-        unit = "steps" if is_newton else "passes"
-        note = f" (after {done.iteration} {unit} of {name})"
-        after = resume(second, objective, result, callback, note)
-        last = after.history[-1]  # of the first, where L-BFGS made no step
-        both = f"{name}, {type(second).__name__}"
-        return after._replace(value=last.value, gap=last.gap, solver=both)
+        if not objective.loss.is_smooth:
+            alone: SolverResult = first.solve(objective, start, callback)
+            return alone._replace(solver=name)
+        told, steps = _Told(callback), None if first.is_random else math.inf
+        watch = _Watch(first, told, NEWTON_STEPS if is_newton else steps)
+        result: SolverResult = first.solve(objective, start, watch)._replace(solver=name)
+        left = first.max_iter - result.n_iter
+        if watch.too_slow and not result.interrupted:
+            second = solvers.OWLQN() if objective.l1 else solvers.LBFGS()
+            unit = "steps" if is_newton else "passes"
+            result, left = self._go_on(self._with_limit(second), objective, result, told, unit)
+        is_stuck = left > 0 and not (result.converged or result.interrupted or told.stopped)
+        last = solver_at_any_scale(objective) if is_stuck and not is_newton else None
+        if last is not None:
+            result, _ = self._go_on(self._with_limit(last), objective, result, told, "iterations")
+        return result
+
+    def _go_on(
+        self, solver: Any, objective: Objective, before: SolverResult, callback: Callback, unit: str
+    ) -> tuple[SolverResult, int]:
+        """Return the result of another solver from there, and the iterations that it has left."""
+        done, name = before.history[-1].iteration, before.solver
+        if self.max_iter is not None:
+            solver.max_iter = max(solver.max_iter - done, 0)
+        after = resume(solver, objective, before, callback, f" (after {done} {unit} of {name})")
+        last = after.history[-1]  # of the one before, where this one made no step
+        both = f"{name}, {type(solver).__name__}"
+        left = solver.max_iter - (last.iteration - done)
+        return after._replace(value=last.value, gap=last.gap, solver=both), left
 
     def _with_limit(self, solver: Any) -> Any:
         if self.max_iter is not None:
             solver.max_iter = int(self.max_iter)
         return solver
+
+
+class _Told:
+    """A callback, if there is one, and whether it has asked to stop."""
+
+    def __init__(self, callback: Callback | None) -> None:
+        self.callback, self.stopped = callback, False
+
+    def __call__(self, record: IterationRecord, w: FloatArray) -> bool:
+        """Return whether to stop."""
+        self.stopped = self.callback is not None and bool(self.callback(record, w))
+        return self.stopped
 
 
 class _Watch:
@@ -104,14 +137,14 @@ class _Watch:
     That is after so many `steps`; if not given, the gap of the solver tells.
     """
 
-    def __init__(self, solver: Solver, callback: Callback | None, steps: int | None = None) -> None:
+    def __init__(self, solver: Solver, callback: Callback, steps: float | None = None) -> None:
         self.solver, self.callback, self.steps = solver, callback, steps
         self.too_slow = False
         self._before: IterationRecord | None = None
 
     def __call__(self, record: IterationRecord, w: FloatArray) -> bool:
         """Return whether to stop."""
-        if self.callback is not None and self.callback(record, w):
+        if self.callback(record, w):
             return True
         before, self._before = self._before, record
         if not 0 < record.iteration < self.solver.max_iter:
@@ -155,6 +188,18 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
     if is_fast_average(objective, start):
         return solvers.SAG(random_state=random_state)
     return solvers.LBFGS()
+
+
+def solver_at_any_scale(objective: Objective) -> Solver | None:
+    """Return a solver that gets on where a quasi-Newton method does not, if there is one."""
+    known = Capability.HESSIAN_PRODUCT in objective.structure.capabilities
+    convex = objective.is_convex and objective.nonnegative is None
+    if not (objective.loss.has_hessian and objective.model.is_linear and known and convex):
+        return None
+    most = MATRIX_WEIGHTS if objective.has_covariances else FEW_PRODUCTS
+    if objective.n_parameters <= most:
+        return solvers.DenseNewton()
+    return None if objective.l1 else solvers.NewtonCG()
 
 
 def has_dual(objective: Objective) -> bool:

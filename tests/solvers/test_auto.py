@@ -1,8 +1,12 @@
 """The choice of a solver, and handing over from one to the other."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit._types import IterationRecord
 from crfkit.objective.penalties import ElasticNet
@@ -126,6 +130,31 @@ def test_it_reaches_the_optimum(sparse, many, penalty):
         result = AutoSolver().solve(objective, start)
         best = chosen_for(objective).set_params(tol=0.0).solve(objective, start)
     assert result.value <= best.value * (1.0 + 1e-4) + 1e-4
+
+
+@pytest.mark.parametrize(
+    "c1, few, solver",
+    [(0.0, 2500, "LBFGS, DenseNewton"), (0.0, 0, "LBFGS, NewtonCG"),
+     (0.1, 2500, "OWLQN, DenseNewton"), (0.1, 0, "OWLQN")],
+)  # fmt: skip
+def test_features_of_any_scale_lead_to_the_optimum(rng, monkeypatch, c1, few, solver):
+    """A word among numbers of some 10,000, where steps of quasi-Newton methods hardly move."""
+    monkeypatch.setattr(auto, "MATRIX_WEIGHTS", few)
+    words = rng.integers(0, 20, size=(60, 5))
+    X = [[{f"w{w}": 1.0, "n": 1e4 * (1.0 + w % 7), "m": 1e3 * t} for t, w in enumerate(row)]
+         for row in words]  # fmt: skip
+    y = [np.where(rng.random(5) < 0.2, 0, row % 3) for row in words]
+    model = CRFClassifier(c1=c1, c2=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        best = clone(model).set_params(solver="dense_newton").fit(X, y).objective_
+        found = clone(model).fit(X, y)
+        short = clone(model).set_params(max_iter=found.n_iter_ - 1).fit(X, y)
+    assert found.solver_ == solver
+    assert found.objective_ < best * (1.001 if "Newton" in solver else 2.0)
+    assert short.n_iter_ == found.n_iter_ - 1
+    numbers = [record.iteration for record in found.training_log_]
+    assert numbers == [*range(found.n_iter_ + 1)]
 
 
 def test_a_slow_dual_is_handed_over(sparse, many, monkeypatch):
