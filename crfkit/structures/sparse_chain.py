@@ -15,6 +15,7 @@ from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_score
 from crfkit.kernels.chain.copies import LabelCopies
 from crfkit.kernels.chain.shares import add_scored_shares, score_scored_shares
 from crfkit.kernels.chain.sum import UNDERFLOW
+from crfkit.kernels.sparse_chain_log import sparse_sum_log
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
 from crfkit.structures.k_best import RankedCodes
@@ -34,7 +35,7 @@ class SparseChain(Structure[ChainPotentials]):
     ``O(T K**2)``: the unscored transitions count as all minus the scored ones (Jeong, Lin and Lee
     2009, who tie those that were never seen in the same way). Where that difference would lose
     digits, its terms are added up one by one. A sequence whose scores are spread too far for the
-    linear domain (some 460 nats) is computed again as a dense chain by sums of logarithms. The
+    linear domain (some 460 nats) is computed again by sums of logarithms. The
     best path is that of :class:`Chain` to the last bit; transitions that cannot be part of it are
     left out by the bound of Esposito and Radicioni (2009).
 
@@ -83,8 +84,9 @@ class SparseChain(Structure[ChainPotentials]):
         factor = np.exp(potentials.pair[0] - pair_shift)
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         sums = kernels.SparseSums(out.unary, np.zeros_like(factor), log_z, status)
+        arrays = self._arrays(potentials)
         kernels.sparse_sum(
-            self._arrays(potentials),
+            arrays,
             kernels.SparseExponentials(
                 shift, frozen(factor), frozen(factor[self._by_target]), pair_shift,
                 math.exp(-pair_shift),
@@ -98,7 +100,13 @@ class SparseChain(Structure[ChainPotentials]):
         raise_if_dead(potentials, status)
         failed = np.flatnonzero(status == UNDERFLOW)
         if len(failed):
-            log_z[failed] = self._sum_dense(potentials, failed, weight, out)
+            norm, work = np.empty(len(shift)), np.empty((3, self.n_labels))
+            in_logs = sums._replace(flow=out.pair[0])
+            for s in failed.tolist():
+                status[s] = sparse_sum_log(
+                    arrays, s, self._pattern, frozen(weight), norm, work, in_logs
+                )
+            raise_if_dead(potentials, status)
         return log_z
 
     def _arrays(self, potentials: ChainPotentials) -> kernels.SparseScores:
@@ -108,23 +116,6 @@ class SparseChain(Structure[ChainPotentials]):
             frozen(potentials.unary), pair, frozen(pair[self._by_target]),
             frozen(potentials.offsets),
         )  # fmt: skip
-
-    def _sum_dense(
-        self, potentials: ChainPotentials, sequences: IntArray, weight: FloatArray, out: Counts
-    ) -> list[float]:
-        """Sum some sequences as dense chains."""
-        dense, log_z = self._filled_up(potentials), []
-        expected = np.zeros_like(dense.pair)
-        for s in sequences.tolist():
-            begin, end = potentials.offsets[s : s + 2]
-            one = dense._replace(
-                unary=dense.unary[begin:end], offsets=np.array([0, end - begin]),
-                first=potentials.first + s,
-            )  # fmt: skip
-            counts = Counts(out.unary[begin:end], expected)
-            log_z += Chain().log_partition(one, weight[s : s + 1], counts).tolist()
-        out.pair[0] += expected[0, self.source, self.target]
-        return log_z
 
     def _filled_up(self, potentials: ChainPotentials) -> ChainPotentials:
         """Return the potentials of the dense chain that this one is."""
