@@ -12,29 +12,31 @@ from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.sum import NOTHING, OK, log_sum
 from crfkit.kernels.sparse_chain import TRUST, SparsePattern, SparseScores, SparseSums
 
+# Terms below the largest by more do not change a sum.
+FAINT = -50.0
+
 
 @kernel
 def _log_unscored(work: FloatArray, ids: IdArray, begin: int, end: int) -> float:
     """``log sum_k exp(work[2, k])`` over all but the `ids`, term by term."""
+    for e in range(begin, end):
+        work[2, ids[e]] = -math.inf
     top: float = -math.inf
     total = 0.0
-    for again in range(2):
-        e = begin + 0  # adding a signed number makes it one
-        for k in range(work.shape[1]):
-            if e < end and ids[e] == k:
-                e += 1
-            elif not again:
-                top = max(top, work[2, k])
-            elif work[2, k] - top > NOTHING:
-                total += math.exp(work[2, k] - top)
-        if top == -math.inf:
-            return top
-    return top + math.log(total)
+    for k in range(work.shape[1]):
+        if work[2, k] > top:
+            top = work[2, k]
+    for k in range(work.shape[1]):
+        if work[2, k] > top + FAINT:
+            total += math.exp(work[2, k] - top)
+    for e in range(begin, end):
+        work[2, ids[e]] = work[3, ids[e]]
+    return top + math.log(total) if total else top
 
 
 @kernel
 def _log_steps(
-    work: FloatArray,  # (3, K) the last row: logarithms; the first: exponentials, relative to
+    work: FloatArray,  # (4, K) the last two rows: logarithms; the first: exponentials, relative to
     top: float,  # the largest logarithm
     everything: float,  # the sum of the exponentials
     ids: IdArray,
@@ -58,18 +60,19 @@ def _log_steps(
     total = math.exp(unscored - best)
     for e in range(begin, end):
         below = work[2, ids[e]] + pair[e] - best
-        if below > NOTHING:
+        if below > FAINT:
             total += math.exp(below)
     return best + math.log(total)
 
 
 @kernel
 def _raise(work: FloatArray) -> float:
-    """Write the exponentials of the last row, relative to its largest value, which is returned."""
+    """Copy logarithms, and write their exponentials, relative to the largest, which is returned."""
     top: float = -math.inf
     for k in range(work.shape[1]):
         top = max(top, work[2, k])
     for k in range(work.shape[1]):
+        work[3, k] = work[2, k]
         below = work[2, k] - top
         work[0, k] = math.exp(below) if below > NOTHING else 0.0
     return top
@@ -91,7 +94,7 @@ def sparse_sum_log(
     pattern: SparsePattern,
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
     norm: FloatArray,  # (N,) workspace
-    work: FloatArray,  # (3, K) workspace
+    work: FloatArray,  # (4, K) workspace
     out: SparseSums,  # the status is not written; the flow are expected transitions
 ) -> int:
     """Log Z and expected counts of one sequence as of `chain_sum_log`, in ``O(T (K + E))``.
@@ -131,7 +134,7 @@ def _log_backward(
     pattern: SparsePattern,
     weight: float,
     norm: FloatArray,
-    work: FloatArray,  # (3, K) its second row: log beta_t
+    work: FloatArray,  # (4, K) its second row: log beta_t
     out: SparseSums,
 ) -> None:
     """Turn logarithms of forward vectors into marginals, and add up the scales, from behind."""

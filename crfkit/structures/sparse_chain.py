@@ -100,7 +100,7 @@ class SparseChain(Structure[ChainPotentials]):
         raise_if_dead(potentials, status)
         failed = np.flatnonzero(status == UNDERFLOW)
         if len(failed):
-            norm, work = np.empty(len(shift)), np.empty((3, self.n_labels))
+            norm, work = np.empty(len(shift)), np.empty((4, self.n_labels))
             in_logs = sums._replace(flow=out.pair[0])
             for s in failed.tolist():
                 status[s] = sparse_sum_log(
