@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,8 +15,11 @@ from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.objective.batch import Objective
 from crfkit.potentials import LinearModel
 from crfkit.solvers import margin
-from crfkit.solvers.base import Callback, Solver, check_match, resume
+from crfkit.solvers.base import Callback, Solver, check_match, minimize, resume
 from crfkit.structures.base import Capability
+
+if TYPE_CHECKING:
+    from crfkit.losses.margin import HingeLoss
 
 # With fewer scores (tokens times labels) L-BFGS takes no more passes, or shorter ones.
 MANY_SCORES = 800_000
@@ -45,18 +49,19 @@ HOPELESS = 20.0
 class AutoSolver(Solver):
     """Newton's or a stochastic method where it pays, else a quasi-Newton method.
 
-    For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
-    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
-    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; L-BFGS where some
-    weights may not be negative; for the log loss
-    with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all sequences
-    are of one token, and :class:`SAG` for many sequences with many labels and a strong penalty;
-    else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes many
-    steps, a quasi-Newton method goes on from their parameters. Where that no longer gets on far
-    from the optimum, as with features of very different scales, a Newton method does, whose steps
-    depend on scales less: :class:`DenseNewton` for up to 2,500 weights, else
-    :class:`NewtonCG`, if ``c1 = 0``. The rules were found by trial; the
-    performance page of the documentation compares their choices with the batch solvers.
+    For a hinge loss :class:`~crfkit.solvers.margin.BlockFrankWolfe`, if ``c1 = 0`` and ``c2 > 0``,
+    else, if the cost is a sum over tokens, a quasi-Newton method that minimizes softened ones
+    (:class:`~crfkit.losses.AnnealedHingeLoss`), and then :class:`SGD`; for any other loss that is
+    not differentiable, :class:`SGD`. For all others, :class:`DenseNewton` for much data with few
+    weights; OWL-QN where ``c1 > 0``; L-BFGS where some weights may not be negative; for the log
+    loss with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all
+    sequences are of one token, and :class:`SAG` for many sequences with many labels and a strong
+    penalty; else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes
+    many steps, a quasi-Newton method goes on from their parameters. Where that no longer gets on
+    far from the optimum, as with features of very different scales, a Newton method does, whose
+    steps depend on scales less: :class:`DenseNewton` for up to 2,500 weights, else
+    :class:`NewtonCG`, if ``c1 = 0``. The rules were found by trial; the performance page of the
+    documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -83,6 +88,8 @@ class AutoSolver(Solver):
         check_match(self, objective)
         first: Any = self._with_limit(choose_solver(objective, start, self.random_state))
         is_newton, name = "hessian" in first.requires, type(first).__name__
+        if can_be_softened(objective):
+            return self._softened(objective, start, callback)
         if not objective.loss.is_smooth:
             alone: SolverResult = first.solve(objective, start, callback)
             return alone._replace(solver=name)
@@ -99,6 +106,34 @@ class AutoSolver(Solver):
         if last is not None:
             result, _ = self._go_on(self._with_limit(last), objective, result, told, "iterations")
         return result
+
+    def _softened(
+        self, objective: Objective, start: FloatArray, callback: Callback | None
+    ) -> SolverResult:
+        """Minimize a hinge loss by softened ones, and then itself, if that lowers it."""
+        from crfkit.losses.softmax_margin import AnnealedHingeLoss  # few fits need it
+
+        loss, told = AnnealedHingeLoss(cast("HingeLoss", objective.loss).cost), _Told(callback)
+        solver = self._with_limit(solvers.OWLQN() if objective.l1 else solvers.LBFGS())
+        found = minimize(solver, objective.with_loss(loss), start, told)
+        best = min(found.parameters, start, key=partial(_value_at, objective))
+        last = found.history[-1]._replace(
+            value=_value_at(objective, best), gap=math.nan, nonzero=int(np.count_nonzero(best))
+        )
+        found = found._replace(
+            parameters=best.copy(), value=last.value, gap=math.nan, solver=type(solver).__name__,
+            history=[*found.history[:-1], last], message=f"{found.message} (of softened losses)",
+            converged=found.converged and best is found.parameters,
+        )  # fmt: skip
+        if found.interrupted or told.stopped or last.iteration >= (self.max_iter or math.inf):
+            return found
+        descent: Any = solvers.SGD(random_state=self.random_state)
+        if self.max_iter is not None:
+            descent.max_iter = int(self.max_iter) - last.iteration
+        note = f" (after {last.iteration} iterations of {found.solver})"
+        after = resume(descent, objective, found, told, note)
+        both = f"{found.solver}, {type(descent).__name__}"
+        return after._replace(solver=both) if after.value < found.value else found
 
     def _go_on(
         self, solver: Any, objective: Objective, before: SolverResult, callback: Callback, unit: str
@@ -200,6 +235,21 @@ def solver_at_any_scale(objective: Objective) -> Solver | None:
     if objective.n_parameters <= most:
         return solvers.DenseNewton()
     return None if objective.l1 else solvers.NewtonCG()
+
+
+def _value_at(objective: Objective, w: FloatArray) -> float:
+    """Return the objective, with the L1 penalty."""
+    return objective.value_and_grad(w)[0] + objective.l1 * float(np.abs(w).sum())
+
+
+def can_be_softened(objective: Objective) -> bool:
+    """Whether a hinge loss that has no dual is the limit of losses with derivatives."""
+    if not objective.loss.is_hinge or has_dual(objective) or not objective.has_sequence_weights:
+        return False
+    loss = cast("HingeLoss", objective.loss)
+    additive = loss.cost == "hamming" if isinstance(loss.cost, str) else loss.cost.is_additive
+    exact = objective.structure.is_convex and objective.nonnegative is None
+    return bool(loss.rescaling == "margin" and additive and exact and objective.has_known_labels)
 
 
 def has_dual(objective: Objective) -> bool:

@@ -10,10 +10,11 @@ from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit._types import IterationRecord
 from crfkit.objective.penalties import ElasticNet
-from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, AutoSolver, DenseNewton, auto
+from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, AutoSolver, DenseNewton, auto
 from crfkit.solvers.auto import choose_solver
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual
 from tests.objective.test_batch import make_data, make_objective
+from tests.solvers.test_sgd import noisy_hinge
 
 
 @pytest.fixture
@@ -155,6 +156,23 @@ def test_features_of_any_scale_lead_to_the_optimum(rng, monkeypatch, c1, few, so
     assert short.n_iter_ == found.n_iter_ - 1
     numbers = [record.iteration for record in found.training_log_]
     assert numbers == [*range(found.n_iter_ + 1)]
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.1, 0.1)])
+def test_a_hinge_loss_without_a_dual_is_softened_first(penalty):
+    with noisy_hinge(penalty) as objective:
+        start = np.zeros(objective.n_parameters)
+        result = AutoSolver().solve(objective, start)
+        alone = SGD(max_iter=100).solve(objective, start)
+        value = objective.value_and_grad(result.parameters)[0]
+        short = AutoSolver(max_iter=9).solve(objective, start)
+        kept = AutoSolver().solve(objective, result.parameters)
+        asked = AutoSolver().solve(objective, start, lambda record, w: record.iteration == 3)
+    value += penalty[0] * np.abs(result.parameters).sum()
+    assert result.value == pytest.approx(value, rel=1e-12) and result.value < alone.value
+    assert "SGD" in result.solver and not np.isfinite(result.gap)
+    assert kept.value <= result.value * (1.0 + 1e-12)
+    assert (short.n_iter, short.converged, asked.n_iter, asked.converged) == (9, False, 3, False)
 
 
 def test_a_slow_dual_is_handed_over(sparse, many, monkeypatch):

@@ -365,9 +365,7 @@ def test_a_hinge_loss_with_an_l1_penalty_is_lowered_by_the_chosen_solver():
     with noisy_hinge((1.0, 0.0)) as objective:
         result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
         longer = SGD(tol=0.0, max_iter=60).solve(objective, np.zeros(objective.n_parameters))
-    assert result.converged
-    assert result.value < 0.9 * result.history[0].value
-    assert result.value < 1.02 * longer.value
+    assert result.value < 1.002 * longer.value
     assert 0 < np.count_nonzero(result.parameters) < objective.n_parameters
 
 
