@@ -299,6 +299,11 @@ def test_columns_of_a_frame_are_no_sequences_before_they_are_cut():
 
 def test_a_validation_part_passes_through_a_pipeline_that_is_told_so(data):
     X, y = data
+    plain = Pipeline(
+        [("features", SequenceVectorizer()), ("crf", CRFClassifier(early_stopping=True))]
+    )
+    with pytest.raises(TypeError, match=r"X_val.*pipeline\[:-1\]\.transform"):
+        plain.fit(X, y, crf__X_val=X[:4], crf__y_val=y[:4])
     with config_context(enable_metadata_routing=True):
         crf = CRFClassifier(early_stopping=True).set_fit_request(X_val=True, y_val=True)
         model = Pipeline([("features", SequenceVectorizer()), ("crf", crf)],

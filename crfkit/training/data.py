@@ -90,7 +90,8 @@ def pack_new(X: Any, vectorizer: Any, n_features: int) -> PackedSequences:
         if not matrices and not all(map(_is_empty, sequences := list(sequences))):
             raise TypeError(
                 "the model was fitted on matrices and has no vocabulary for tokens: give X as "
-                "matrices or PackedSequences too."
+                "matrices or PackedSequences too. The last step of a pipeline takes what the "
+                "others make, pipeline[:-1].transform(X)."
             )
         with told_of_dicts(vectorizer is not None, n_features):
             data = PackedSequences.from_matrices(sequences, n_features)
