@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier
 from crfkit._parallel import SERIAL, ThreadMap
+from crfkit.datasets import load_ingredients
 from crfkit.losses import LogLoss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OWLQN, SOLVERS
@@ -425,3 +426,17 @@ def test_features_far_from_1_are_not_called_converged_above_the_optimum(seed, c2
         found = CRFClassifier(c2=c2).fit(X, y)
         best = CRFClassifier(c2=c2, solver=SOLVERS["newton"](max_iter=2000)).fit(X, y)
     assert not found.converged_ or found.objective_ <= 1.001 * best.objective_
+
+
+@pytest.mark.parametrize("solver", ["dense_newton", "lbfgs", "owlqn"])
+def test_weights_that_run_off_are_no_convergence(solver):
+    """Without a penalty they may grow forever: beside them any gradient is small."""
+    corpus = load_ingredients()
+    X = [[{"word": w, "suffix": w[-2:]} for w in tokens] for tokens in corpus.tokens[:40]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        crf = CRFClassifier(c2=0.0, solver=solver).fit(X, corpus.tags[:40])
+    last = crf.training_log_[-1]
+    size = np.sqrt((crf.coef_.data**2).sum() + (crf.transitions_**2).sum())
+    near = last.gradient_norm * size <= 0.1 * last.value
+    assert not crf.converged_ or near or last.gradient_norm <= 1e-5

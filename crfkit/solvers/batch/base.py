@@ -243,10 +243,11 @@ class BatchSolver(Solver):
         norm = record.gradient_norm
         if not math.isfinite(norm):
             return f"the gradient is not finite. {SCALE}", False
-        if norm <= self.gtol * size:
+        flat = norm * size <= FLAT * abs(record.value)  # not so where the parameters run off
+        if norm <= self.gtol * (size if flat else 1.0):
             return f"the gradient norm {norm:.3g} is below gtol", True
         if self._has_stalled(log, restarted):
-            if norm * size <= FLAT * abs(record.value):
+            if flat:
                 return f"the objective fell by less than tol in {self.period} iterations", True
             if restarted and kinks:
                 return _at_kink(record), True
