@@ -69,15 +69,14 @@ class KernelCache:
         for folder in (folder_for, _chosen if numba.config.CACHE_DIR else _beside):
             with suppress(Exception), held_interrupts:
                 name, key = self._file(signature)
-                data = Path(folder(self._source.parent) or "", name).read_bytes()
-                payload = data[2 * len(key) :]
-                if data.startswith(key + _digest(payload)):
+                stored = _read(Path(folder(self._source.parent) or "", name), key)
+                if stored is not None:
                     # Numba would load all that it can compile, 30 MB, where nothing is needed.
                     if self.needs_runtime():
                         context.refresh()
                     from crfkit.compiler.stored import rebuild
 
-                    return rebuild(context, pickle.loads(payload))
+                    return rebuild(context, stored)
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -104,8 +103,15 @@ class KernelCache:
         return name.replace("<", "").replace(">", ""), _digest(repr(depends_on).encode())
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(data: bytes | memoryview) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def _read(path: Path, key: bytes) -> Any:
+    """Return what a file holds, None if it is damaged or another key's; its bytes are freed."""
+    data = path.read_bytes()
+    payload = memoryview(data)[2 * len(key) :]
+    return pickle.loads(payload) if data.startswith(key + _digest(payload)) else None
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -44,9 +44,9 @@ def padded(size: int) -> int:
 # surrounds it. Only the eight numbers of a vector may be added up in any order.
 _FLAGS = ("arcp", "nsz", "afn")
 _ANY_ORDER = ("reassoc", *_FLAGS)
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-_NUMBER = ir.DoubleType()
-_BITS = ir.VectorType(ir.IntType(64), WIDTH)
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+NUMBER = ir.DoubleType()
+BITS = ir.VectorType(ir.IntType(64), WIDTH)
 _SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 
 # The logarithm of 2, and what is missing in it; terms of the series of the exponential.
@@ -70,7 +70,7 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     """Eight numbers are one value to the machine."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, VECTOR)
 
 
 def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
@@ -130,7 +130,7 @@ def _doubles() -> bool:
 
     try:
         load_row = _intrinsic(read, _vector, _emit_load)
-        load_few = _intrinsic(read_few, _vector, _emit_load_few)
+        load_few = _intrinsic(read_few, _vector, emit_load_few)
         store_row = _intrinsic(write, numba.types.void, _emit_store)
         sum_of = _intrinsic(plus, _vector, _arithmetic("fadd"))
 
@@ -145,7 +145,7 @@ def _doubles() -> bool:
         return False
 
 
-def _function(builder: Any, kind: Any, name: str) -> Any:
+def function_of(builder: Any, kind: Any, name: str) -> Any:
     """Return a function of LLVM, declared once in a module."""
     known = builder.module.globals.get(name)
     return ir.Function(builder.module, kind, name) if known is None else known
@@ -159,7 +159,7 @@ def address_of(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
         size = builder.extract_value(array.shape, axis)
         whole = context.cast(builder, index, kind, numba.types.uint64)
         position = builder.add(builder.mul(position, size), whole)
-    return builder.bitcast(builder.gep(array.data, [position]), _VECTOR.as_pointer())
+    return builder.bitcast(builder.gep(array.data, [position]), VECTOR.as_pointer())
 
 
 def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
@@ -167,35 +167,36 @@ def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     if kinds[0].dtype != numba.types.float32:
         return builder.load(address, align=8)
     singles = builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4)
-    return builder.fpext(singles, _VECTOR)
+    return builder.fpext(singles, VECTOR)
 
 
 def _emit_fill_at(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    address = builder.bitcast(address_of(context, builder, kinds, values), _NUMBER.as_pointer())
-    return _repeated(builder, _VECTOR, builder.load(address))
+    address = builder.bitcast(address_of(context, builder, kinds, values), NUMBER.as_pointer())
+    return repeated(builder, VECTOR, builder.load(address))
 
 
-def _lanes_below(context: Any, builder: Any, kind: Any, count: Any) -> Any:
+def lanes_below(context: Any, builder: Any, kind: Any, count: Any) -> Any:
     """Return which lanes come before one: a vector of bits."""
-    bound = _repeated(builder, _BITS, context.cast(builder, count, kind, numba.types.int64))
-    return builder.icmp_signed("<", ir.Constant(_BITS, list(range(WIDTH))), bound)
+    bound = repeated(builder, BITS, context.cast(builder, count, kind, numba.types.int64))
+    return builder.icmp_signed("<", ir.Constant(BITS, list(range(WIDTH))), bound)
 
 
-def _emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+def emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """Build what `load_few` says."""
     address = address_of(context, builder, kinds[:3], values[:3])
-    lanes, align = _lanes_below(context, builder, kinds[3], values[3]), ir.IntType(32)
-    kind = ir.FunctionType(_VECTOR, [address.type, align, lanes.type, _VECTOR])
-    function = _function(builder, kind, "llvm.masked.load.v8f64.p0v8f64")
-    return builder.call(function, [address, align(8), lanes, ir.Constant(_VECTOR, None)])
+    lanes, align = lanes_below(context, builder, kinds[3], values[3]), ir.IntType(32)
+    kind = ir.FunctionType(VECTOR, [address.type, align, lanes.type, VECTOR])
+    function = function_of(builder, kind, "llvm.masked.load.v8f64.p0v8f64")
+    return builder.call(function, [address, align(8), lanes, ir.Constant(VECTOR, None)])
 
 
 def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     """Add fours, twos and ones: what is written next to them may be on its way to memory."""
     address = address_of(context, builder, kinds[1:4], values[1:4])
-    x, place = values[0], builder.bitcast(address, _NUMBER.as_pointer())
+    x, place = values[0], builder.bitcast(address, NUMBER.as_pointer())
     count = context.cast(builder, values[4], kinds[4], numba.types.int64)
     for size in (4, 2, 1):
-        whole, kind = ir.IntType(32), ir.VectorType(_NUMBER, size)
+        whole, kind = ir.IntType(32), ir.VectorType(NUMBER, size)
         lanes = ir.Constant(ir.VectorType(whole, size), list(range(size)))
         turned = [(lane + size) % WIDTH for lane in range(WIDTH)]
         there = builder.trunc(builder.lshr(count, count.type(size.bit_length() - 1)), ir.IntType(1))
@@ -218,7 +219,7 @@ def _emit_readable(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_rounded(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    single = _SINGLES if values[0].type == _VECTOR else ir.FloatType()
+    single = _SINGLES if values[0].type == VECTOR else ir.FloatType()
     return builder.fpext(builder.fptrunc(values[0], single), values[0].type)
 
 
@@ -228,11 +229,11 @@ def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     )
     whole = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [address.type, whole, whole, whole])
-    function = _function(builder, kind, "llvm.prefetch.p0i8")
+    function = function_of(builder, kind, "llvm.prefetch.p0i8")
     builder.call(function, [address, *(whole(number) for number in (0, 3, 1))])  # read, keep, data
 
 
-def _repeated(builder: Any, kind: Any, number: Any) -> Any:
+def repeated(builder: Any, kind: Any, number: Any) -> Any:
     """Return a vector with a number in all lanes."""
     anything, places = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), WIDTH)
     one = builder.insert_element(anything, number, ir.IntType(32)(0))
@@ -240,13 +241,13 @@ def _repeated(builder: Any, kind: Any, number: Any) -> Any:
 
 
 def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return _repeated(builder, _VECTOR, values[0])
+    return repeated(builder, VECTOR, values[0])
 
 
 def _emit_lanes_from(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     first = context.cast(builder, values[0], kinds[0], numba.types.int64)
-    lanes, bound = ir.Constant(_BITS, list(range(WIDTH))), _repeated(builder, _BITS, first)
-    return builder.uitofp(builder.icmp_signed(">=", lanes, bound), _VECTOR)
+    lanes, bound = ir.Constant(BITS, list(range(WIDTH))), repeated(builder, BITS, first)
+    return builder.uitofp(builder.icmp_signed(">=", lanes, bound), VECTOR)
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
@@ -270,25 +271,25 @@ def _selection(comparison: str) -> Callable[..., Any]:
 
 
 def _emit_where_positive(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    nothing = ir.Constant(_VECTOR, None)
+    nothing = ir.Constant(VECTOR, None)
     return builder.select(builder.fcmp_ordered(">", values[0], nothing), values[1], nothing)
 
 
 def _emit_where_bits(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     byte = context.cast(builder, values[0], kinds[0], numba.types.uint8)
     mask = builder.bitcast(byte, ir.VectorType(ir.IntType(1), WIDTH))
-    return builder.select(mask, values[1], ir.Constant(_VECTOR, None))
+    return builder.select(mask, values[1], ir.Constant(VECTOR, None))
 
 
 def _all(number: float) -> Any:
     """Return a constant in all lanes."""
-    return ir.Constant(_VECTOR, [number] * WIDTH)
+    return ir.Constant(VECTOR, [number] * WIDTH)
 
 
 def _called(builder: Any, name: str, *values: Any, flags: tuple[str, ...] = ()) -> Any:
     """Return what a function of LLVM makes of some vectors."""
-    kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(values))
-    function = _function(builder, kind, f"llvm.{name}.v{WIDTH}f64")
+    kind = ir.FunctionType(VECTOR, [VECTOR] * len(values))
+    function = function_of(builder, kind, f"llvm.{name}.v{WIDTH}f64")
     return builder.call(function, values, fastmath=flags)
 
 
@@ -298,9 +299,9 @@ def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> A
 
 def _raised(builder: Any, values: Any, powers: Any) -> Any:
     """Return ``values 2**powers`` for whole powers, by adding them to the bits of the exponents."""
-    whole = builder.sext(builder.fptosi(powers, ir.VectorType(ir.IntType(32), WIDTH)), _BITS)
-    added = builder.shl(whole, ir.Constant(_BITS, [52] * WIDTH))
-    return builder.bitcast(builder.add(builder.bitcast(values, _BITS), added), _VECTOR)
+    whole = builder.sext(builder.fptosi(powers, ir.VectorType(ir.IntType(32), WIDTH)), BITS)
+    added = builder.shl(whole, ir.Constant(BITS, [52] * WIDTH))
+    return builder.bitcast(builder.add(builder.bitcast(values, BITS), added), VECTOR)
 
 
 def _series(builder: Any, x: Any, n: Any) -> Any:
@@ -333,8 +334,8 @@ def _emit_decay(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     x, added = values[0], _all(1.5 * 2.0**52)
     whole = _called(builder, "fma", x, _all(1.0 / _LOG2), added)
     y = _series(builder, x, builder.fsub(whole, added))
-    power = builder.shl(builder.bitcast(whole, _BITS), ir.Constant(_BITS, [52] * WIDTH))
-    y = builder.bitcast(builder.add(builder.bitcast(y, _BITS), power), _VECTOR)
+    power = builder.shl(builder.bitcast(whole, BITS), ir.Constant(BITS, [52] * WIDTH))
+    y = builder.bitcast(builder.add(builder.bitcast(y, BITS), power), VECTOR)
     return builder.select(builder.fcmp_ordered("<", x, _all(_LEAST)), _all(0.0), y)
 
 
@@ -342,9 +343,9 @@ def _reduced(name: str, *start: Any) -> Callable[..., Any]:
     """Return what emits a reduction of a vector to a number."""
 
     def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-        kind = ir.FunctionType(_NUMBER, [*(_NUMBER for _ in start), _VECTOR])
+        kind = ir.FunctionType(NUMBER, [*(NUMBER for _ in start), VECTOR])
         full = f"llvm.vector.reduce.{name}.v{WIDTH}f64"
-        function = _function(builder, kind, full)
+        function = function_of(builder, kind, full)
         return builder.call(function, [*start, values[0]], fastmath=_ANY_ORDER)
 
     return emit
@@ -395,7 +396,7 @@ def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, colum
         tables[table, row, column + lane] = vector[lane]
 
 
-@emitted(_vector, _emit_load_few)
+@emitted(_vector, emit_load_few)
 def load_few(array: FloatArray, row: int, column: int, count: int) -> FloatArray:
     """Return some numbers of a row, at most eight, and 0 in the other lanes."""
     return np.array([array[row, column + k] if k < count else 0.0 for k in range(WIDTH)])
@@ -494,7 +495,7 @@ where_positive: Binary = _operation(
 )  # fmt: skip
 # The sum, the largest and the smallest of the lanes.
 _float = numba.types.float64
-_sum = _reduced("fadd", ir.Constant(_NUMBER, 0.0))
+_sum = _reduced("fadd", ir.Constant(NUMBER, 0.0))
 total: Reduction = _operation(_float, "total", _sum, lambda x: float(x.sum()))
 largest: Reduction = _operation(_float, "largest", _reduced("fmax"), lambda x: float(x.max()))
 smallest: Reduction = _operation(_float, "smallest", _reduced("fmin"), lambda x: float(x.min()))

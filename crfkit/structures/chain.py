@@ -468,7 +468,7 @@ def lane_rooms(offsets: IntArray, size: int) -> LaneRooms:
     tokens, longest = int(offsets[-1]), int(np.diff(offsets).max())
     steps = WIDTH * min(longest, (tokens + LACKING) // FILLED)
     places = -(-size // TILE) * TILE
-    step, cells = WIDTH * places, steps * places
+    step, cells, block = WIDTH * places, steps * places, WIDTH**2
     order, lanes = np.empty(len(offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
-    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH, WIDTH**2]
+    sizes = [cells + step + block, cells, steps, steps, steps, step * places, step + block, WIDTH]
     return LaneRooms(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))

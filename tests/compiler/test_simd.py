@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from crfkit.compiler.blocks import transpose_at
+from crfkit.compiler.blocks import lay_column, lay_rows, take_column, take_rows
 from crfkit.compiler.jit import frozen, kernel
 from crfkit.compiler.simd import (
     WIDTH,
@@ -76,9 +76,17 @@ def move_table(tables, m, i, j, out):
 
 
 @kernel
-def turn(x, place, out, where):
-    """Write rows as columns."""
-    transpose_at(x, place, out, where)
+def lay(x, first, size, t, column, count, out, where):
+    """Write rows as columns, and the first of these once more."""
+    lay_rows(x, first, size, t, column, count, out, where)
+    lay_column(x, first, size, t, column, out, where + WIDTH * WIDTH)
+
+
+@kernel
+def take(x, place, first, size, t, column, count, out):
+    """Write columns as rows, but the last of these on its own."""
+    take_rows(out, first, size, t, column, count, x, place)
+    take_column(out, first, size, t, column + count, x, place + WIDTH * count)
 
 
 @kernel
@@ -218,8 +226,28 @@ def test_a_newer_numba_without_the_instructions_gives_the_same(tmp_path, change,
     assert " passed" in output.stdout
 
 
-def test_rows_become_columns_and_nothing_else_is_written():
-    x, out = np.arange(70.0), np.full(72, -1.0)
-    turn(frozen(x), 3, out, 5)
-    np.testing.assert_array_equal(out[5:69].reshape(8, 8), x[3:67].reshape(8, 8).T)
-    assert (out[:5] == -1.0).all() and (out[69:] == -1.0).all()
+SIZES, FIRST = np.array([4, 4, 3, 3, 2, 1, 0, 0]), np.array([0, 4, 11, 8, 14, 16, 0, 0])
+
+
+@pytest.mark.parametrize("count", [1, 5, 8])
+@pytest.mark.parametrize("t", [0, 2])
+def test_rows_of_lanes_become_vectors(rng, t, count):
+    x, out = rng.normal(size=(17, 9)), np.full(90, -1.0)
+    lay(frozen(x), FIRST, SIZES, t, 1, count, out, 5)
+    expected = np.zeros((8, 8))
+    for lane in np.flatnonzero(t < SIZES):
+        expected[:count, lane] = x[FIRST[lane] + t, 1 : 1 + count]
+    np.testing.assert_array_equal(out[5:69].reshape(8, 8), expected)
+    np.testing.assert_array_equal(out[69:77], expected[0])
+    assert (out[:5] == -1.0).all() and (out[77:] == -1.0).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 7])
+@pytest.mark.parametrize("t", [0, 2])
+def test_vectors_become_rows_of_lanes_and_nothing_else_is_written(rng, t, count):
+    x, out = rng.normal(size=80), np.full((17, 9), -1.0)
+    take(frozen(x), 3, FIRST, SIZES, t, 1, count, out)
+    expected = np.full((17, 9), -1.0)
+    for lane in np.flatnonzero(t < SIZES):
+        expected[FIRST[lane] + t, 1 : 2 + count] = x[3:].take(lane + 8 * np.arange(count + 1))
+    np.testing.assert_array_equal(out, expected)

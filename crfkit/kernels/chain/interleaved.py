@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crfkit._types import FloatArray, IntArray
-from crfkit.compiler.blocks import transpose_at
+from crfkit.compiler.blocks import lay_column, lay_rows, take_column, take_rows
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -24,22 +24,21 @@ from crfkit.compiler.simd import (
     fill,
     fill_at,
     larger,
-    load,
     load_at,
     multiply,
     multiply_add,
     smaller,
-    store,
     store_at,
     subtract,
     total,
-    where_bits,
 )
 from crfkit.kernels.chain.arrays import ChainScores, ChainSums
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, strided_total
 
 # Labels at a time.
 TILE = 3
+# So few columns beyond blocks of eight are laid one by one.
+FEW = 2
 # Sequences are summed side by side if they have so many times the tokens of the longest one, or
 # lack so many at most.
 FILLED, LACKING = 3, 256
@@ -55,15 +54,15 @@ class LaneRooms(NamedTuple):
     places: IntArray  # (L + 2,) zeros, where L is the length of the longest sequence
     begin: IntArray  # (8,) the first token of the sequence in each lane
     size: IntArray  # (8,) how many tokens it has; 0 for none
-    node: FloatArray  # (8 P (T + 1),) exponentials of the scores, then backward vectors
+    # (8 P (T + 1) + 64,) exponentials of the scores, then backward vectors, and room for a block
+    node: FloatArray
     alpha: FloatArray  # (8 P T,) forward vectors
     shift: FloatArray  # (8 T,) the largest score of each token
     norm: FloatArray  # (8 T,) sums of the forward vectors
     ending: FloatArray  # (8 T,) where a sequence ends, its weight over the norm; else 0
     flow: FloatArray  # (8 P P,) expected transitions, divided by factor
-    marginal: FloatArray  # (8 P,) of one token
+    marginal: FloatArray  # (8 P + 64,) of one token, and room for a block
     least: FloatArray  # (8,) the least forward probability
-    turned: FloatArray  # (64,) eight numbers of each lane
 
 
 class LaneTables(NamedTuple):
@@ -80,6 +79,13 @@ class Three(NamedTuple):
     first: FloatArray
     second: FloatArray
     third: FloatArray
+
+
+@part
+def n_places(rooms: LaneRooms) -> int:
+    """Return P."""
+    places: int = rooms.marginal.shape[0] // WIDTH - WIDTH
+    return places
 
 
 @part
@@ -111,28 +117,17 @@ def take_lanes(offsets: IntArray, n: int, order: IntArray, begins: IntArray,
 
 
 @part
-def _lay(unary: FloatArray, t: int, k: int, place: int, rooms: LaneRooms) -> None:
-    """Lay eight scores of a token of each lane side by side, from label ``k`` on."""
-    for b in range(rooms.size.shape[0]):
-        there = t < rooms.size[b]
-        scores = load(unary, rooms.begin[b] + (t if there else 0), k)
-        store_at(where_bits(255 if there else 0, scores), rooms.turned, WIDTH * b)
-    transpose_at(rooms.turned, 0, rooms.node, place + WIDTH * k)
-
-
-@part
 def _load(unary: FloatArray, t: int, places: int, rooms: LaneRooms) -> None:
     """Lay the scores of a token of each lane, as exponentials relative to the largest."""
     node, size, first, top = rooms.node, unary.shape[1], WIDTH * places * t, fill(LOWEST)
-    for k in range(0, size - WIDTH + 1, WIDTH):
-        _lay(unary, t, k, first, rooms)
-    if size >= WIDTH:
-        _lay(unary, t, size - WIDTH, first, rooms)
+    begin, count, whole = rooms.begin, rooms.size, size - size % WIDTH
+    for k in range(0, whole, WIDTH):
+        lay_rows(unary, begin, count, t, k, WIDTH, node, first + WIDTH * k)
+    if size - whole > FEW or whole == 0:
+        lay_rows(unary, begin, count, t, whole, size - whole, node, first + WIDTH * whole)
     else:
-        for b in range(rooms.size.shape[0]):
-            there, row = t < rooms.size[b], rooms.begin[b] + t
-            for k in range(size):
-                node[first + WIDTH * k + b] = unary[row, k] if there else 0.0
+        for k in range(whole, size):
+            lay_column(unary, begin, count, t, k, node, first + WIDTH * k)
     for k in range(size):
         top = larger(top, load_at(node, first + WIDTH * k))
     for k in range(size, places):
@@ -250,7 +245,7 @@ def end_lane(s: int, b: int, length: int, pair_shift: float, weight: FloatArray,
         out.status[s] = UNDERFLOW
         for t in range(length):
             norm[WIDTH * t + b] = 1.0
-        for place in range(b, length * rooms.marginal.shape[0], WIDTH):
+        for place in range(b, length * WIDTH * n_places(rooms), WIDTH):
             rooms.node[place] = 0.0
             rooms.alpha[place] = 0.0
         return
@@ -262,28 +257,17 @@ def end_lane(s: int, b: int, length: int, pair_shift: float, weight: FloatArray,
 
 
 @part
-def _take(t: int, k: int, rooms: LaneRooms, out: FloatArray) -> None:
-    """Write eight marginals of a token of each lane, from label ``k`` on."""
-    transpose_at(rooms.marginal, WIDTH * k, rooms.turned, 0)
-    for b in range(rooms.size.shape[0]):
-        if t < rooms.size[b]:
-            store(load_at(rooms.turned, WIDTH * b), out, rooms.begin[b] + t, k)
-
-
-@part
 def _store(t: int, rooms: LaneRooms, out: FloatArray) -> None:
     """Write the marginals of a token of each lane."""
-    size, marginal = out.shape[1], rooms.marginal
-    for k in range(0, size - WIDTH + 1, WIDTH):
-        _take(t, k, rooms, out)
-    if size >= WIDTH:
-        _take(t, size - WIDTH, rooms, out)
-        return
-    for b in range(rooms.size.shape[0]):
-        row = rooms.begin[b] + t
-        if t < rooms.size[b]:
-            for k in range(size):
-                out[row, k] = marginal[WIDTH * k + b]
+    size, marginal, begin, count = out.shape[1], rooms.marginal, rooms.begin, rooms.size
+    whole = size - size % WIDTH
+    for k in range(0, whole, WIDTH):
+        take_rows(out, begin, count, t, k, WIDTH, marginal, WIDTH * k)
+    if size - whole > FEW or whole == 0:
+        take_rows(out, begin, count, t, whole, size - whole, marginal, WIDTH * whole)
+    else:
+        for k in range(whole, size):
+            take_column(out, begin, count, t, k, marginal, WIDTH * k)
 
 
 @part
@@ -331,7 +315,7 @@ def lanes_sum(
     Only where the status comes out OK: those are left that are far longer than others, and those
     in which a probability vanishes.
     """
-    n, size, places = 0, scores.unary.shape[1], rooms.marginal.shape[0] // WIDTH
+    n, size, places = 0, scores.unary.shape[1], n_places(rooms)
     offsets, order, flow = scores.offsets, rooms.order, rooms.flow
     lanes_order(offsets, rooms.places, order)
     for place in range(0, flow.shape[0], WIDTH):

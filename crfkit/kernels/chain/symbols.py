@@ -23,6 +23,7 @@ from crfkit.kernels.chain.interleaved import (
     end_lane,
     first_step,
     lanes_order,
+    n_places,
     next_step,
     step_back,
     take_lanes,
@@ -136,7 +137,7 @@ def lanes_sum_symbols(
 
     Those whose status comes out as UNDERFLOW are left, and count for nothing.
     """
-    n, size, places = 0, scores.node.shape[1], rooms.marginal.shape[0] // WIDTH
+    n, size, places = 0, scores.node.shape[1], n_places(rooms)
     offsets, order, flow = scores.offsets, rooms.order, rooms.flow
     lanes_order(offsets, rooms.places, order)
     for place in range(0, flow.shape[0], WIDTH):
