@@ -11,6 +11,7 @@ import numpy as np
 import crfkit.structures as structures
 from crfkit._parallel import LONG_TOKENS, Chunk, cut
 from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, distinct_rows
@@ -194,14 +195,14 @@ class TransitionBlock(WeightBlock):
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the weights as a table of shape (1, K, K), or as a list of shape (1, P2)."""
         if self.is_list:
-            return parameters[None].copy()
+            return frozen(parameters[None].copy())
         pair = np.zeros((1, self.n_labels, self.n_labels))
         pair[0, self.source, self.target] = parameters
         if self.is_mirrored:
             pair[0, self.target, self.source] = parameters
         if self.forbidden is not None:
             pair[:, self.forbidden] = -np.inf
-        return pair
+        return frozen(pair)
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> None:
         """Return nothing: all chunks have the same."""

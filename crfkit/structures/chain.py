@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -100,6 +100,14 @@ FEW_TABLES = 8
 MOST_LEVEL_BYTES = 4 << 30
 
 
+class RaisedTables(NamedTuple):
+    """Exponentials of tables of transitions."""
+
+    factor: FloatArray  # (M, K, K)
+    shift: FloatArray  # (M,) the largest score of each, which they are divided by
+    lanes: LaneTables | None  # the same for ``lanes_sum``, where that can be
+
+
 class Chain(Structure[ChainPotentials]):
     """A label at each token, a score for each label and for each transition to the next one.
 
@@ -126,6 +134,7 @@ class Chain(Structure[ChainPotentials]):
     """
 
     potentials = ChainPotentials
+    _last: tuple[FloatArray, RaisedTables] | None = None  # what was last made of a table
     is_chain: ClassVar[bool] = True
     uses_threads: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
@@ -158,12 +167,12 @@ class Chain(Structure[ChainPotentials]):
         is_many = self.threads is not None and len(weight) == len(scores.unary)
         if is_many and are_single(potentials):
             return sum_single(potentials, weight, out.unary)
-        factor, pair_shift = exp_pair(scores)
+        factor, pair_shift, lanes = self._raised(potentials, scores)
         count, flow = len(weight), np.zeros_like(factor)
         sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, UNDERFLOW))
-        if self.threads is not None and count and are_interleaved(scores.transition_index, factor):
+        if self.threads is not None and count and lanes is not None:
             rooms = lane_rooms(scores.offsets, scores.unary.shape[1])
-            lanes_sum(scores, lane_tables(factor, pair_shift), weight, rooms, sums)
+            lanes_sum(scores, lanes, weight, rooms, sums)
         left = np.flatnonzero(sums.status != OK)
         if len(left):  # by length, because neighbors are summed together
             left = left[np.argsort(np.diff(scores.offsets)[left], kind="stable")]
@@ -181,6 +190,21 @@ class Chain(Structure[ChainPotentials]):
                 sums.status[s] = chain_sum_log(scores, s, weight, norm, work, in_logs)
             raise_if_dead(potentials, sums.status)
         return sums.log_z
+
+    def _raised(self, potentials: ChainPotentials, scores: ChainScores) -> RaisedTables:
+        """Return the exponentials of the tables; those of the last one, if no other is given.
+
+        The chunks of an evaluation share their table, which nobody can write to.
+        """
+        table, last = potentials.pair, self._last
+        if last is not None and last[0] is table:
+            return last[1]
+        factor, shift = exp_pair(scores)
+        fast = are_interleaved(scores.transition_index, factor)
+        raised = RaisedTables(factor, shift, lane_tables(factor, shift) if fast else None)
+        if len(table) == 1 and not table.flags.writeable:
+            self._last = table, raised
+        return raised
 
     def argmax(self, potentials: ChainPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence, shape (N,), and scores (S,)."""
