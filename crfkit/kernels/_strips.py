@@ -23,7 +23,6 @@ from crfkit.compiler.simd import (
     load_of,
     multiply,
     multiply_add,
-    prefetch,
     smaller,
     smallest,
     store,
@@ -33,8 +32,6 @@ from crfkit.compiler.simd import (
 )
 
 STRIP = 3 * WIDTH
-# Rows are asked for so many before they are added.
-AHEAD = 8
 
 
 class Strip(NamedTuple):
@@ -93,37 +90,73 @@ def strips_top(scores: FloatArray, row: int) -> float:
 
 
 @part
-def _column_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
-                table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
+def _one_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+             table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
     """Add the last columns of rows, two rows at a time; those before `start` are left out."""
-    p, one = table.shape[1] - WIDTH, values[0]
-    a, b = fill(0.0), fill(0.0)
+    p, a, b = table.shape[1] - WIDTH, fill(0.0), fill(0.0)
     twos = end - (end - begin) % 2
-    for n in range(begin, twos, 2):
-        x, y = (one, one) if step == 0 else (values[n], values[n + 1])
-        a = multiply_add(fill(x), load(table, slots[n], p), a)
-        b = multiply_add(fill(y), load(table, slots[n + 1], p), b)
-    for n in range(twos, end):
-        a = multiply_add(fill(one if step == 0 else values[n]), load(table, slots[n], p), a)
+    if step == 0:
+        for n in range(begin, twos, 2):
+            a = add(a, load(table, slots[n], p))
+            b = add(b, load(table, slots[n + 1], p))
+        for n in range(twos, end):
+            a = add(a, load(table, slots[n], p))
+    else:
+        for n in range(begin, twos, 2):
+            a = multiply_add(fill(values[n]), load(table, slots[n], p), a)
+            b = multiply_add(fill(values[n + 1]), load(table, slots[n + 1], p), b)
+        for n in range(twos, end):
+            a = multiply_add(fill(values[n]), load(table, slots[n], p), a)
     _add_column(add(a, b), out, row, start)
 
 
 @part
-def _two_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
-             table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
-    """Add rows of two vectors."""
-    final, one, p = slots.shape[0] - 1, values[0], table.shape[1] - WIDTH
-    a, b = fill(0.0), fill(0.0)
-    for n in range(begin, end):
-        soon = slots[min(n + AHEAD, final)]
-        prefetch(table, soon, 0)
-        prefetch(table, soon, p + WIDTH - 1)
-        x, slot = fill(one if step == 0 else values[n]), slots[n]
-        a = multiply_add(x, load(table, slot, 0), a)
-        b = multiply_add(x, load(table, slot, p), b)
-    a = add(a, load(out, row, 0))
-    _add_column(b, out, row, WIDTH)
+def two_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+            table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """Add rows of up to two vectors: see `strips_add`."""
+    p, a, b = table.shape[1] - WIDTH, load(out, row, 0), load(out, row, table.shape[1] - WIDTH)
+    if step == 0:
+        for n in range(begin, end):
+            a, b = add(a, load(table, slots[n], 0)), add(b, load(table, slots[n], p))
+    else:
+        for n in range(begin, end):
+            x, slot = fill(values[n]), slots[n]
+            a = multiply_add(x, load(table, slot, 0), a)
+            b = multiply_add(x, load(table, slot, p), b)
     store(a, out, row, 0)
+    store(b, out, row, p)
+
+
+@part
+def _strip_sum(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+               table: FloatArray, start: int, strip: Strip) -> Strip:  # fmt: skip
+    """Return a strip plus those of rows."""
+    p, q, r = strip_columns(start, table.shape[1])
+    a, b, c = strip
+    if step == 0:
+        for n in range(begin, end):
+            slot = slots[n]
+            a, b = add(a, load(table, slot, p)), add(b, load(table, slot, q))
+            c = add(c, load(table, slot, r))
+    else:
+        for n in range(begin, end):
+            x, slot = fill(values[n]), slots[n]
+            a = multiply_add(x, load(table, slot, p), a)
+            b = multiply_add(x, load(table, slot, q), b)
+            c = multiply_add(x, load(table, slot, r), c)
+    return Strip(a, b, c)
+
+
+@part
+def three_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+              table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """Add the first strip of rows: see `strips_add`."""
+    p, q, r = strip_columns(0, table.shape[1])
+    before = Strip(load(out, row, p), load(out, row, q), load(out, row, r))
+    after = _strip_sum(slots, values, step, begin, end, table, 0, before)
+    store(after.first, out, row, p)
+    store(after.second, out, row, q)
+    store(after.third, out, row, r)
 
 
 @part
@@ -131,30 +164,21 @@ def strips_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
 
-    A value that all share is read once: ``values[n * step]`` would take as long as adding a row.
+    All values are 1 where the step is 0. Rows are not asked for before they are needed: to ask
+    takes as long as to add.
     """
-    if begin == end:
+    size = table.shape[1]
+    if size <= 2 * WIDTH:
+        two_add(slots, values, step, begin, end, table, row, out)
         return
-    if WIDTH < table.shape[1] <= 2 * WIDTH:
-        _two_add(slots, values, step, begin, end, table, row, out)
-        return
-    final, one = slots.shape[0] - 1, values[0]
-    for start in range(0, table.shape[1], STRIP):
-        p, q, r = strip_columns(start, table.shape[1])
-        if p == r:
-            _column_add(slots, values, step, begin, end, table, row, out, start)
-            return
-        a, b, c = fill(0.0), fill(0.0), fill(0.0)
-        for n in range(begin, end):
-            soon = slots[min(n + AHEAD, final)]
-            prefetch(table, soon, p)
-            prefetch(table, soon, q)
-            prefetch(table, soon, r)
-            x, slot = fill(one if step == 0 else values[n]), slots[n]
-            a = multiply_add(x, load(table, slot, p), a)
-            b = multiply_add(x, load(table, slot, q), b)
-            c = multiply_add(x, load(table, slot, r), c)
-        _add_strip(Strip(a, b, c), out, row, start)
+    three_add(slots, values, step, begin, end, table, row, out)
+    for start in range(STRIP, size, STRIP):
+        if size - start <= WIDTH:
+            _one_add(slots, values, step, begin, end, table, row, out, start)
+        else:
+            nothing = Strip(fill(0.0), fill(0.0), fill(0.0))
+            strip = _strip_sum(slots, values, step, begin, end, table, start, nothing)
+            _add_strip(strip, out, row, start)
 
 
 @part

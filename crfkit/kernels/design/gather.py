@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PlaceArray, PtrArray
-from crfkit.compiler.jit import kernel, loop, part
+from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
     add,
@@ -22,7 +22,14 @@ from crfkit.compiler.simd import (
     prefetch,
     prefetch_at,
 )
-from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
+from crfkit.kernels._strips import (
+    STRIP,
+    strips_add,
+    strips_add_product,
+    strips_outer,
+    three_add,
+    two_add,
+)
 
 # Rows of a table, and single numbers, are asked for so many before they are needed.
 ROWS_AHEAD, CELLS_AHEAD = 8, 64
@@ -135,25 +142,18 @@ def gather_tokens(
         listed.ptr[row + 1] = count
 
 
-@loop
-def add_rows(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
-              table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
-    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
-    if table.shape[1] >= WIDTH:
-        strips_add(slots, values, step, begin, end, table, row, out)
-        return
-    if begin == end:
-        return
-    size, one = table.shape[1], fill(values[0])
-    twos, a, b = end - (end - begin) % 2, fill(0.0), fill(0.0)
-    for n in range(begin, twos, 2):
-        x, y = (one, one) if step == 0 else (fill(values[n]), fill(values[n + 1]))
-        a = multiply_add(x, load_few(table, slots[n], 0, size), a)
-        b = multiply_add(y, load_few(table, slots[n + 1], 0, size), b)
-    if twos < end:
-        x = one if step == 0 else fill(values[twos])
-        a = multiply_add(x, load_few(table, slots[twos], 0, size), a)
-    add_few(add(a, b), out, row, 0, size)
+@part
+def _few_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+             table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """Add rows of fewer than eight numbers: see `strips_add`."""
+    size, a = table.shape[1], fill(0.0)
+    if step == 0:
+        for n in range(begin, end):
+            a = add(a, load_few(table, slots[n], 0, size))
+    else:
+        for n in range(begin, end):
+            a = multiply_add(fill(values[n]), load_few(table, slots[n], 0, size), a)
+    add_few(a, out, row, 0, size)
 
 
 @kernel
@@ -172,17 +172,30 @@ def gather_rows(
 
     From weights to scores, each token has a list of attributes; from the gradient of scores to that
     of weights, each attribute has one of tokens. Threads that share the lists share no number.
+    Lists are short: what rows are like is asked once for all.
     """
-    final = columns.shape[0] - 1
-    listed = min(final, 1)
-    asked = listed * min(out.shape[1], MOST_ASKED)
+    size, listed = table.shape[1], min(columns.shape[0] - 1, 1)
     low = ptr[begin] if begin < end else 0
-    for c in range(begin, end):
-        soon, high = min(c + ROWS_AHEAD, final), ptr[c + 1]
-        for k in range(0, asked, WIDTH):
-            prefetch(out, columns[soon], k)
-        add_rows(rows, values, step, low, high, table, columns[c * listed] + (1 - listed) * c, out)
-        low = high
+    if size < WIDTH:
+        for c in range(begin, end):
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
+            _few_add(rows, values, step, low, high, table, row, out)
+            low = high
+    elif size <= 2 * WIDTH:
+        for c in range(begin, end):
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
+            two_add(rows, values, step, low, high, table, row, out)
+            low = high
+    elif size <= STRIP:
+        for c in range(begin, end):
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
+            three_add(rows, values, step, low, high, table, row, out)
+            low = high
+    else:
+        for c in range(begin, end):
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
+            strips_add(rows, values, step, low, high, table, row, out)
+            low = high
 
 
 @kernel
