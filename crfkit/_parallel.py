@@ -27,8 +27,12 @@ from crfkit._types import IntArray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Scores of a chunk (tokens x labels) at most: three such arrays fit the second-level cache.
-CHUNK_CELLS = 90_000
+# Scores of a chunk (tokens x labels) at most: what is done once a chunk, by the interpreter, then
+# takes a few percent of the time, and arrays of chunks are not far from the second-level cache.
+CHUNK_CELLS = 150_000
+# Data of more than this part of a chunk are cut in two, for two threads; chunks are made even where
+# so many times the longest sequence fits into one.
+WORTH_CUTTING, EVEN = 4, 4
 # Pair scores of a chunk at most, where each token may have a table of its own: 32 MiB.
 PAIR_CELLS = 1 << 22
 # A kernel that updates weights takes the tokens of so many chunks before Ctrl-C is heard again.
@@ -36,9 +40,9 @@ CHUNKS_AT_ONCE = 4
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
 # Scores of a block of chunks, the largest array that is kept: 14 MiB, where that holds so many
-# chunks, at most 64 MiB. With short sequences these are 20 chunks, and their tables of transitions:
+# chunks, at most 64 MiB. With short sequences these are 12 chunks, and their tables of transitions:
 # an even number, so that threads end together.
-FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
+FEW_CELLS, FEW_CHUNKS = 12 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
 # It takes a millisecond to give memory back.
 WORTHWHILE = 1 << 22
@@ -229,6 +233,20 @@ def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
     return chunks
 
 
+def even_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
+    """Cut sequences into an even number of chunks of about equal size, no more than that.
+
+    So that two threads end together. Little data, and such with a long sequence, are cut by
+    `make_chunks`.
+    """
+    total, longest = int(offsets[-1] - offsets[0]), int(np.diff(offsets).max(initial=0))
+    count = 2 * -(-total // (2 * max(tokens - longest, 1)))
+    size = -(-total // max(count, 1)) + longest
+    if WORTH_CUTTING * total <= tokens or EVEN * longest > size:
+        return make_chunks(offsets, tokens)
+    return make_chunks(offsets, size)
+
+
 def cut_order(order: IntArray, lengths: IntArray, tokens: int) -> list[IntArray]:
     """Cut a list of sequences, of given lengths (S,), into runs of about that many tokens."""
     offsets = np.concatenate([[0], np.cumsum(lengths[order])])
@@ -247,12 +265,16 @@ def cut(tokens: slice, size: int) -> list[slice]:
 
 
 def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
-    """Group consecutive chunks of so many scores into blocks of `BLOCK_CELLS`, or of one chunk."""
+    """Group consecutive chunks of so many scores into blocks of `BLOCK_CELLS`, or of one chunk.
+
+    A block ends after an even number of them: two threads then end together.
+    """
     blocks: list[list[Chunk]] = []
     limit = min(BLOCK_CELLS, max(FEW_CELLS, FEW_CHUNKS * max(cells, default=0)))
     total = 0
     for chunk, size in zip(chunks, cells, strict=True):
-        if not blocks or total + size > limit or is_long(chunk):
+        of_pair = size if blocks and len(blocks[-1]) % 2 else 2 * size
+        if not blocks or total + of_pair > limit or is_long(chunk):
             blocks.append([])
             total = 0
         blocks[-1].append(chunk)

@@ -12,6 +12,7 @@ from crfkit._parallel import (
     FEW_CHUNKS,
     Chunk,
     ThreadMap,
+    even_chunks,
     free_cores,
     make_blocks,
     return_memory,
@@ -96,6 +97,29 @@ def test_small_chunks_make_small_blocks():
     assert [chunk.first for block in blocks for chunk in block] == list(range(100))
     sizes = [90_000 * len(block) for block in blocks]
     assert max(sizes) <= FEW_CELLS
+
+
+def test_blocks_have_an_even_number_of_chunks():
+    sizes = [FEW_CELLS // 7] * 40
+    assert {len(block) % 2 for block in make_blocks(chunks_of(40), sizes)} == {0}
+
+
+@pytest.mark.parametrize("total", [1_000, 9_999, 10_001, 150_000])
+def test_chunks_are_even_in_number_and_about_equal(rng, total):
+    offsets = np.append(np.arange(0, total, 20), total)
+    chunks = even_chunks(offsets, 10_000)
+    sizes = [chunk.tokens.stop - chunk.tokens.start for chunk in chunks]
+    assert sum(sizes) == total and max(sizes) <= 10_000
+    if total == 1_000:  # not worth being cut
+        assert len(chunks) == 1
+    else:
+        assert len(chunks) % 2 == 0 and min(sizes) > max(sizes) - 20 * (len(chunks) + 1)
+
+
+def test_a_long_sequence_is_a_chunk_of_its_own_beside_even_ones():
+    offsets = np.array([0, 10, 20, 500, 510, 520])
+    assert [len(chunk.offsets) - 1 for chunk in even_chunks(offsets, 30)] == [2, 1, 2]
+    assert even_chunks(np.zeros(1, np.int64), 30) == []
 
 
 def test_large_chunks_still_share_a_block():
