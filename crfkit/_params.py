@@ -96,3 +96,11 @@ class LazyClasses(UserDict[str, Any]):
     def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         """Return a dict of these and others."""
         return dict(self) | dict(other)
+
+
+def refuse_mask(values: Any, where: str, advice: str) -> None:
+    """Raise ValueError where values are masked, which would be read as if they were not."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{where} has masked values, which would be read as if they were not. {advice}"
+        )

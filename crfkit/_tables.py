@@ -90,7 +90,9 @@ def _callers(of_any: bool) -> Iterator[FrameType]:
         if not (of_any or frame.f_code.co_name in _ASKED):
             return
         frame = frame.f_back
-    while frame is not None and _package(frame) in ("sklearn", "joblib", "numpy"):
+    # A step of a pipeline is called through one of ours: where it has failed, the tool is further.
+    passed = {"sklearn", "joblib", "numpy"} | ({"crfkit"} if of_any else set())
+    while frame is not None and _package(frame) in passed:
         yield frame
         frame = frame.f_back
 

@@ -253,8 +253,10 @@ def test_labels_shuffled_among_sequences_of_other_lengths_are_told_how_to_stay(d
     X, y = [row[: 1 + s % 3] for s, row in enumerate(data[0])], data[1]
     y = [labels[: 1 + s % 3] for s, labels in enumerate(y)]
     y = [labels[: len(row)] for row, labels in zip(X, y, strict=True)]
-    with pytest.raises(NotImplementedError, match="groups="):
-        permutation_test_score(CRFClassifier(), X, y, cv=3)
+    piped = make_pipeline(SequenceVectorizer(), CRFClassifier())
+    for model in (CRFClassifier(), piped):
+        with pytest.raises(NotImplementedError, match="groups="):
+            permutation_test_score(model, X, y, cv=3)
 
 
 def test_doors_that_work_for_rows_of_a_frame_are_open(frame):

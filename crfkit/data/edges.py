@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crfkit._params import refuse_mask
 from crfkit._types import IntArray, ObjectArray, taken_rows
 from crfkit.compiler.jit import protect
 from crfkit.data.segments import check_offsets
@@ -260,6 +261,9 @@ class Edges(Topology):
         Edges(*self.arrays[:2], self.offsets, self.edge_offsets, self.types, names)
 
 
+_LEAVE_OUT = "Leave out the edges that are not there."
+
+
 def ends_of(
     source: IntArray, target: IntArray, offsets: IntArray, edge_offsets: IntArray
 ) -> tuple[IntArray, IntArray]:
@@ -270,6 +274,7 @@ def ends_of(
 
 def _positions(given: ArrayLike) -> IntArray:
     """Return positions, (n,); ValueError if they are no list of whole numbers."""
+    refuse_mask(given, "a list of ends of edges or types of nodes", _LEAVE_OUT)
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(
@@ -281,6 +286,7 @@ def _positions(given: ArrayLike) -> IntArray:
 
 def _pairs(s: int, edges: Any) -> IntArray:
     """Return the edges of a graph, (E, 2); ValueError if they are no pairs of whole numbers."""
+    refuse_mask(edges, f"graph {s}: its array of edges", _LEAVE_OUT)
     array = np.asarray(edges)
     if not array.size:
         return np.zeros((0, 2), np.int64)

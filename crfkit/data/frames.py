@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._params import check_option
+from crfkit._params import check_option, refuse_mask
 from crfkit._tables import refuse_tables
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
 
@@ -60,6 +60,7 @@ def is_missing(value: Any) -> bool:
 
 def group_offsets(groups: ArrayLike) -> IntArray:
     """Return where runs of equal values start, and the end; ValueError if a value comes back."""
+    refuse_mask(groups, "groups", "Leave out the rows without a group.")
     values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups must have one value a token, not the shape {values.shape}.")

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from crfkit._types import IntArray
 from crfkit.data.edges import FeatureGraph
-from crfkit.data.validation import is_matrix
+from crfkit.data.validation import check_sparse, is_matrix
 
 
 def as_graph(item: Any) -> FeatureGraph:
@@ -95,8 +95,9 @@ def edges_of_adjacency(adjacency: Any) -> IntArray:
 
     Raises
     ------
-    ValueError
-        If it is not square, or an entry is anything else: weights are features of edges.
+    TypeError, ValueError
+        If it is no sparse matrix, damaged, not square, or an entry is anything else: weights are
+        features of edges.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def edges_of_adjacency(adjacency: Any) -> IntArray:
     >>> edges_of_adjacency(sp.csr_array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])).tolist()
     [[0, 1], [0, 2]]
     """
-    matrix = sp.csr_array(adjacency)
+    matrix = check_sparse(adjacency, "the adjacency matrix")
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"the adjacency matrix has the shape {matrix.shape}, which is not square.")
     matrix.sum_duplicates()

@@ -295,6 +295,26 @@ def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
     return iter(sequences) if are_lists(sequences) else _checked_sequences(sequences, name)
 
 
+def iterate_token_sequences(X: Any) -> Iterator[Any]:
+    """Iterate over sequences of tokens, as `iterate_sequences`; TypeError for sparse matrices.
+
+    SciPy iterates over the rows of one without a look at its bounds.
+    """
+    if are_lists(X):
+        return iter(X)
+    return (_of_tokens(s, each) for s, each in enumerate(iterate_sequences(X, "X")))
+
+
+def _of_tokens(s: int, sequence: Any) -> Any:
+    """Return a sequence; TypeError for a sparse matrix."""
+    if issparse(sequence):
+        raise TypeError(
+            f"sequence {s} of X is a sparse matrix, where tokens are read that are dicts, lists or "
+            "strings. Give matrices to an estimator without vectorizer, or to PackedSequences."
+        )
+    return sequence
+
+
 def are_lists(sequences: Any) -> bool:
     """Whether sequences are a list of lists."""
     return sequences.__class__ is list and set(map(type, sequences)) <= {list}
@@ -353,7 +373,8 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
             )
         if isinstance(sequence, (set, frozenset)):
             raise TypeError(f"sequence {s} of {name} is a set, which has no order: give a list.")
-        if isinstance(sequence, dict) or not hasattr(sequence, "__iter__"):
+        of_items = isinstance(sequence, dict) and not issparse(sequence)  # dok is a dict
+        if of_items or not hasattr(sequence, "__iter__"):
             raise TypeError(
                 f"sequence {s} of {name} is a single {type(sequence).__name__}, not a list with "
                 f"one item a token. {name} must be a list of sequences: wrap the items of each "

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from crfkit._params import refuse_mask
 from crfkit._tables import GUIDE, refuse_tables
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray, taken_rows
 from crfkit.compiler.jit import frozen, protect
@@ -163,6 +164,7 @@ class PackedSequences:
         ValueError
             If the lengths are negative or do not add up to N.
         """
+        refuse_mask(lengths, "lengths", "Leave out the sequences that are not there.")
         sizes = np.asarray(lengths)
         if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
             raise ValueError("lengths must be a list of whole numbers, one for each sequence.")
@@ -320,8 +322,7 @@ class PackedSequences:
     def to_dicts(self, names: ObjectArray | None = None) -> list[list[dict[str, float]]]:
         """Return the sequences as lists of dicts ``{feature: value}``.
 
-        `names`, shape (D,), are those of the features, their own if not given. ValueError if there
-        are none.
+        `names`, shape (D,), are those of the features, by default their own; ValueError without.
         """
         names = self.feature_names if names is None else names
         if names is None:
@@ -360,10 +361,8 @@ class PackedSequences:
     def __repr__(self) -> str:
         others = {"transitions": self.transitions, "segments": self.segments}
         more = [f" and {x.n_features:,} of {name}" for name, x in others.items() if x is not None]
-        return (
-            f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
-            f"{self.n_features:,} attributes{''.join(more)}, {self.nbytes:,} bytes>"
-        )
+        sizes = f"{len(self):,} sequences, {self.n_tokens:,} tokens, {self.n_features:,} attributes"
+        return f"<PackedSequences: {sizes}{''.join(more)}, {self.nbytes:,} bytes>"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
         refuse_tables(failed=True)

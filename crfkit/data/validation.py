@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from crfkit._params import refuse_mask
 from crfkit._types import FloatArray, IntArray
 from crfkit._warnings import warn_user
 from crfkit.data.frames import is_frame, numeric_block, shared_columns
@@ -83,11 +84,11 @@ def numeric_array(values: Any, where: str) -> FloatArray:
 
     ValueError where a mask hides some: the numbers under it would count like all others.
     """
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{where} has masked values, which would be read as if they were not. Fill them in "
-            "(values.filled(0.0)), or leave the features of these tokens out: give tokens as dicts."
-        )
+    refuse_mask(
+        values, where,
+        "Fill them in (values.filled(0.0)), or leave the features of these tokens out: give tokens "
+        "as dicts.",
+    )  # fmt: skip
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cmMSUV":

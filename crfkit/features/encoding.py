@@ -15,7 +15,7 @@ import numpy as np
 from crfkit._progress import working
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.data.labels import iterate_sequences
+from crfkit.data.labels import iterate_token_sequences
 from crfkit.data.validation import token_place
 from crfkit.features.attributes import AttributeRows, check_name, expand, finite_number
 from crfkit.features.token_reader import MOST, Entries, TokenReader
@@ -164,7 +164,7 @@ class _TokenEncoder:
         """Return the rows of sequences of tokens; those of a list are read several at a time."""
         together, first, waiting = TOGETHER if X.__class__ is list else 0, 0, list[Any]()
         with working("features", len(X) if X.__class__ is list else None, "sequences") as task:
-            for sequence in iterate_sequences(X, "X"):
+            for sequence in iterate_token_sequences(X):
                 waiting.extend(sequence)
                 self._offsets.append(first + len(waiting))
                 if len(waiting) > together:

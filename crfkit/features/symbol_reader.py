@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from crfkit._types import BoolArray, CodeArray, IntArray
 from crfkit.data.frames import is_frame, records
-from crfkit.data.labels import are_lists, iterate_sequences
+from crfkit.data.labels import are_lists, iterate_token_sequences
 from crfkit.data.validation import is_matrix, token_place
 from crfkit.features.attributes import check_name
 from crfkit.features.letters import NONE
@@ -392,7 +392,7 @@ def _batches(X: Any) -> Iterator[list[list[Any]]]:
         cuts = np.unique([0, *(cuts + 1), len(X)])
         yield from (X[begin:end] for begin, end in pairwise(cuts.tolist()))
         return
-    for s, sequence in enumerate(iterate_sequences(X, "X")):
+    for s, sequence in enumerate(iterate_token_sequences(X)):
         sequences.append(sequence if sequence.__class__ is list else _tokens(s, sequence))
         size += len(sequences[-1])
         if size > BATCH:

@@ -14,7 +14,7 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.edges import Edges
 from crfkit.data.frames import shared_columns
-from crfkit.data.validation import numeric_array
+from crfkit.data.validation import check_sparse, numeric_array
 
 # The steps of a grid, down and to the right: along rows, along columns, and both diagonals.
 _STEPS = (0, 1), (1, 0), (1, 1), (1, -1)
@@ -187,7 +187,7 @@ def multilabel_graphs(
     if labels is None:
         labels = [str(v) for v in range(int(pairs.max(initial=-1)) + 1)]
     size, columns = len(labels), shared_columns([X])
-    rows = X if sp.issparse(X) else numeric_array(X, "X")
+    rows = check_sparse(X, "X") if sp.issparse(X) else numeric_array(X, "X")
     if size == 0 or rows.ndim != 2:
         raise ValueError(
             f"X has the shape {rows.shape}, and there are {size} labels: give a row for each "
@@ -225,7 +225,7 @@ def multilabel_labels(Y: Any) -> LabelSequences:
     >>> multilabel_labels([[True, False], [False, False]])
     [[1, 0], [0, 0]]
     """
-    table = np.asarray(Y.toarray() if sp.issparse(Y) else Y)
+    table = np.asarray(check_sparse(Y, "Y").toarray() if sp.issparse(Y) else Y)
     if table.ndim != 2 or not np.isin(table, (0, 1)).all():
         raise ValueError(
             "Y must be a table of 0 and 1, with a row for each example and a column for each "

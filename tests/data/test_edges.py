@@ -21,6 +21,9 @@ def packed():
     return nodes.with_topology(edges).with_transitions(of_edges)
 
 
+MASKED = np.ma.masked_array([[0, 1], [1, 2]], [[False] * 2, [True] * 2])
+
+
 def test_parts_keep_their_edges_types_and_attributes():
     data = packed()
     some = data[[3, 0, 3]]
@@ -57,6 +60,8 @@ def test_parts_keep_their_edges_types_and_attributes():
         (lambda: Edges.of_graphs([[], []], [1, 1], ["a", None]), "graph 1: no types for 1 nodes"),
         (lambda: Edges.of_graphs([[]], [1], [[[1]]]), "graph 0, node 0: the type"),
         (lambda: Edges.of_graphs([[]], [1, 2]), "edges of 1 graphs, nodes of 2"),
+        (lambda: Edges.of_graphs([MASKED], [3]), "graph 0: its array of edges has masked values"),
+        (lambda: Edges(*MASKED.T, [0, 3], [0, 2]), "ends of edges.*has masked values"),
     ],
 )
 def test_what_is_no_graph_is_refused(make, says):

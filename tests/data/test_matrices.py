@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import CRFClassifier, PackedSequences
+from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer, TemplateFeatures
+from crfkit.features import SymbolVectorizer
 
 
 def with_column(kind, column):
@@ -30,6 +31,31 @@ def test_a_model_names_the_sequence_of_an_entry_outside_the_shape():
     for call in (model.predict, model.predict_proba, lambda X: CRFClassifier().fit(X, y)):
         with pytest.raises(ValueError, match="sequence 1 of X is a damaged sparse matrix"):
             call(damaged)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize(
+    "reader", [SequenceVectorizer(), TemplateFeatures(["w"], columns=["w"]), SymbolVectorizer()]
+)
+def test_no_matrix_is_read_as_tokens_which_would_not_look_at_bounds(reader, kind):
+    with pytest.raises(TypeError, match="sequence 1 of X is a sparse matrix, where tokens are"):
+        reader.fit_transform([["a"], with_column(kind, 10**7)])
+
+
+def test_a_matrix_that_is_a_dict_too_is_a_sequence():
+    X = [sp.eye_array(3, format="dok"), sp.eye_array(3, format="csr")]
+    proba = CRFClassifier().fit(X, [["A", "B", "A"]] * 2).predict_proba(X)
+    np.testing.assert_array_equal(proba[0], proba[1])
+
+
+@pytest.mark.parametrize(
+    ("pack", "what"),
+    [(PackedSequences.from_flat, "lengths"), (PackedSequences.from_groups, "groups")],
+)
+def test_masked_lengths_and_groups_are_refused(pack, what):
+    numbers = np.ma.masked_equal([1, 1, 2], 2)
+    with pytest.raises(ValueError, match=f"{what} has masked values"):
+        pack(np.eye(4)[: 4 if what == "lengths" else 3], numbers)
 
 
 def test_a_list_of_rows_is_that_of_each():

@@ -11,7 +11,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit import (
+    CRFClassifier,
+    HMMClassifier,
+    PackedSequences,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    StructuredPerceptron,
+)
 from crfkit.losses import LogLoss
 from crfkit.structures import Chain, ChainPotentials
 from tests.oracles import evaluate
@@ -389,6 +396,15 @@ def main():
             error, message = outcome(case)
             text = re.sub(r"\s+", " ", message).replace("|", "\\|")
             print(f"| {case.name} | {error} | {text} |")
+
+
+@pytest.mark.parametrize(
+    "kind", [CRFClassifier, HMMClassifier, SemiMarkovCRF, StructuredPerceptron]
+)
+def test_more_labels_than_tables_have_room_for_are_named(kind):
+    X = [[{"w": str(i)}] for i in range(20_001)]
+    with pytest.raises(ValueError, match="y has 20,001 different labels, such as '0' and '1'; a"):
+        kind().fit(X, [[str(i)] for i in range(20_001)])
 
 
 if __name__ == "__main__":

@@ -60,6 +60,14 @@ def test_dicts_of_nodes_and_edges_have_names_that_files_keep():
         assert found.transitions.to_dicts() == [[{"size": 3.0}], []]
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_damaged_adjacency_matrix_is_refused(kind):
+    matrix = sp.eye_array(4).asformat(kind)
+    matrix.indices[-1] = 10**7
+    with pytest.raises(ValueError, match="the adjacency matrix is a damaged sparse matrix"):
+        as_graph((NODES, matrix))
+
+
 def test_node_types_have_columns_of_their_own():
     edges = [[[0, 1]], [[1, 0]], [], [[0, 1]]]
     rows = [np.ones((1, 1)), 2 * np.ones((1, 2)), np.zeros((0, 1)), np.ones((1, 1))]

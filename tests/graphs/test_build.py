@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
 from crfkit.graphs import (
@@ -83,3 +84,13 @@ def test_errors_say_what_is_wrong():
         multilabel_graphs(np.ones((1, 1)), [[0, 1], [0, 2]], ["a", "b"])
     with pytest.raises(ValueError, match="Y must be a table of 0 and 1"):
         multilabel_labels([[0, 2]])
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_damaged_matrices_are_refused(kind):
+    matrix = sp.eye_array(3).asformat(kind)
+    places = matrix.coords[1] if kind == "coo" else matrix.indices
+    places[-1] = 10**7
+    for call in (lambda: multilabel_graphs(matrix, [[0, 1]]), lambda: multilabel_labels(matrix)):
+        with pytest.raises(ValueError, match="is a damaged sparse matrix"):
+            call()

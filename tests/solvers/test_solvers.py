@@ -440,3 +440,14 @@ def test_weights_that_run_off_are_no_convergence(solver):
     size = np.sqrt((crf.coef_.data**2).sum() + (crf.transitions_**2).sum())
     near = last.gradient_norm * size <= 0.1 * last.value
     assert not crf.converged_ or near or last.gradient_norm <= 1e-5
+
+
+def test_conjugate_gradients_that_stall_far_from_the_optimum_do_not_claim_it():
+    rng = np.random.default_rng(1)
+    weights, rows = rng.normal(size=(5, 3)), rng.normal(size=(15, 8, 5))
+    y = (rows @ weights + rng.gumbel(size=(15, 8, 3))).argmax(axis=2).tolist()
+    X = list(1e4 * rows)  # at which the gradient is large, and weights small
+    best = CRFClassifier(c2=0.01, solver="dense_newton").fit(X, y).objective_
+    with pytest.warns(ConvergenceWarning, match="may be far above its optimum"):
+        found = CRFClassifier(c2=0.01, solver="cg").fit(X, y)
+    assert not found.converged_ and found.objective_ > 1.01 * best

@@ -13,7 +13,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.frames import frame_columns, frame_offsets, is_frame
-from crfkit.data.labels import iterate_sequences
+from crfkit.data.labels import iterate_token_sequences
 from crfkit.data.validation import token_place
 from crfkit.features.attributes import finite_number
 from crfkit.kernels.text.tokens import SKIP
@@ -107,7 +107,7 @@ def read_tokens(X: Iterable[Any], columns: Columns, by: str | None) -> TokenTabl
     """
     if is_frame(X):
         return _read_frame(X, columns, by)
-    sequences = [s if isinstance(s, (list, tuple)) else list(s) for s in iterate_sequences(X, "X")]
+    sequences = [s if isinstance(s, (list, tuple)) else list(s) for s in iterate_token_sequences(X)]
     flat = list(chain.from_iterable(sequences))
     offsets = np.zeros(len(sequences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sequences), np.int64, len(sequences)), out=offsets[1:])

@@ -41,10 +41,14 @@ QUASI_NEWTON: dict[str, Check] = {"memory": optional_count, "max_line_search": a
 # A stall is the optimum if the norms of gradient and parameters have a product below this part of
 # the value; else the curvature is forgotten once.
 FLAT = 0.1
+# A search that knows no gap is at its end if steps in single parameters would gain less than this
+# share of the objective.
+NEAR = 3e-3
 SCALE = "Scale numeric features to about 1, or increase c2"
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
 # number of threads, and so are the sums.
 RANGE = 1 << 14
+STALLED = "the objective fell by less than tol in {} iterations"
 
 
 class Vectors:
@@ -158,6 +162,8 @@ class BatchSolver(Solver):
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
     shared_checks: ClassVar[dict[str, Check]] = CHECKS
     may_rise: ClassVar[bool] = False
+    # Whether a stall is convergence only where steps in single parameters would gain little.
+    has_to_verify: ClassVar[bool] = False
 
     max_iter: int = 1000
     tol: float = 1e-5
@@ -215,6 +221,8 @@ class BatchSolver(Solver):
             size = max(1.0, vectors.size_of(point.w)[0])
             stop = self._why_stop(log, size, restarted, objective.loss.has_kinks)
             if stop is not None:
+                if self.has_to_verify and stop == (STALLED.format(self.period), True):
+                    stop = _as_verified(stop, objective, point)
                 return log.result(stop[0], converged=stop[1])
             if self._has_stalled(log, restarted):
                 # A stall far from the optimum: forget the curvature and try once more.
@@ -248,7 +256,7 @@ class BatchSolver(Solver):
             return f"the gradient norm {norm:.3g} is below gtol", True
         if self._has_stalled(log, restarted):
             if flat:
-                return f"the objective fell by less than tol in {self.period} iterations", True
+                return STALLED.format(self.period), True
             if restarted and kinks:
                 return _at_kink(record), True
             if restarted:
@@ -270,6 +278,25 @@ class BatchSolver(Solver):
             return log.has_stalled(self.period, self.tol, since)
         last = [record.value for record in log.history[since:][-self.period - 1 :]]
         return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
+
+
+def expected_gain(objective: Objective, gradient: FloatArray) -> float:
+    """Return about how much the objective would fall, each parameter moved as if it was alone.
+
+    With the curvature at 0, where it is largest; 0 where that is not known.
+    """
+    if not objective.loss.has_hessian:
+        return 0.0
+    curvature = objective.hessian_diagonal(np.zeros(len(gradient)))
+    return float(np.sum(gradient**2 / np.maximum(2.0 * curvature, np.finfo(float).tiny)))
+
+
+def _as_verified(stop: tuple[str, bool], objective: Objective, point: Point) -> tuple[str, bool]:
+    """Return the reason to stop, and that it is no convergence where much is left to gain."""
+    gain = expected_gain(objective, point.descent)
+    if gain <= NEAR * abs(point.value):
+        return stop
+    return f"{stop[0]}, but it may be far above its optimum. {SCALE}", False
 
 
 def _at_kink(record: IterationRecord) -> str:

@@ -40,6 +40,7 @@ class ConjugateGradient(BatchSolver):
         features of very different sizes; with indicators and an L2 penalty it costs evaluations.
     """
 
+    has_to_verify: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = {
         "max_line_search": at_least_one,
         "preconditioner": check_flag,

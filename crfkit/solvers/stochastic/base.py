@@ -15,15 +15,12 @@ from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
 from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Callback, Check, Solver, SolverLog, at_least_one, check_match
-from crfkit.solvers.batch.base import FLAT, Vectors
+from crfkit.solvers.batch.base import FLAT, NEAR, Vectors, expected_gain
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
 # The objective is evaluated at least every so many passes where `check_every` is None.
 CHECK_EVERY = 5
-# A search that knows no gap is at its end if steps in single parameters would gain less than this
-# share of the objective.
-NEAR = 3e-3
 # How messages tell the fields of a record that say how far the optimum is.
 DISTANCES = {
     "gap": ", at most {:.3g} above its optimum",
@@ -97,7 +94,7 @@ def verified(result: SolverResult, objective: Objective) -> SolverResult:
         for record in result.history
     ]
     result = result._replace(history=history)
-    near = _gain(objective, gradient) <= NEAR * abs(result.value)
+    near = expected_gain(objective, gradient) <= NEAR * abs(result.value)
     if near and norm * size <= FLAT * abs(result.value):
         return result
     message = (
@@ -105,17 +102,6 @@ def verified(result: SolverResult, objective: Objective) -> SolverResult:
         "far above its optimum. Ask for more passes (a smaller tol), or use solver='auto'"
     )
     return result._replace(converged=False, message=message)
-
-
-def _gain(objective: Objective, gradient: FloatArray) -> float:
-    """Return about how much the objective would fall, each parameter moved as if it was alone.
-
-    With the curvature at 0, where it is largest; 0 where that is not known.
-    """
-    if not objective.loss.has_hessian:
-        return 0.0
-    curvature = objective.hessian_diagonal(np.zeros(len(gradient)))
-    return float(np.sum(gradient**2 / np.maximum(2.0 * curvature, np.finfo(float).tiny)))
 
 
 class MiniBatchSolver(Solver):
