@@ -2,11 +2,11 @@
 
 Compilers cut a loop over 22 labels into vectors and a tail of single numbers, and test before each
 whether the arrays overlap. The functions here say what is meant. A row of at least ``WIDTH``
-columns is covered by vectors that begin at every ``WIDTH``-th column, the last one so that it ends
-with the row: where two overlap, both compute the same.
+columns is covered by vectors that begin at every ``WIDTH``-th column, the last one at its end: where
+two overlap, both compute the same.
 
-Each function is defined in Python, on arrays of eight numbers; a compiled kernel gets the
-instructions instead. Positions are not checked, and negative ones do not count from the end.
+Each function is defined in Python; a compiled kernel gets the instructions instead. Positions are
+not checked, and negative ones do not count from the end.
 
 The instructions are built by parts of numba that may change. With a version that is newer than
 those tested here, they are tried at import; where they fail, kernels are compiled from the
@@ -40,8 +40,7 @@ def padded(size: int) -> int:
     return -(-size // WIDTH) * WIDTH
 
 
-# Operations are the ones that are written, in that order: what is computed does not depend on what
-# surrounds it. Only the eight numbers of a vector may be added up in any order.
+# Operations are those that are written, in that order; only eight numbers add up in any order.
 _FLAGS = ("arcp", "nsz", "afn")
 _ANY_ORDER = ("reassoc", *_FLAGS)
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

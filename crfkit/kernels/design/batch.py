@@ -28,9 +28,13 @@ from crfkit.compiler.simd import (
     where_bits,
 )
 from crfkit.kernels._strips import STRIP, Strip, strip_columns, strips_add
-from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
+from crfkit.kernels.design.gather import CELLS_AHEAD
 from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
+
+# Rows that are moved are asked for so many before they are needed; of a longer row the machine
+# itself fetches what comes next.
+ROWS_AHEAD, MOST_ASKED = 8, 64
 
 
 class BatchRoom(NamedTuple):

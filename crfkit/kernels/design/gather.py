@@ -31,12 +31,10 @@ from crfkit.kernels._strips import (
     two_add,
 )
 
-# Rows of a table, and single numbers, are asked for so many before they are needed.
-ROWS_AHEAD, CELLS_AHEAD = 8, 64
+# Single numbers are asked for so many before they are needed.
+CELLS_AHEAD = 64
 # Tokens whose dense features stay in the nearest cache.
 TILE = 32
-# Of a longer row the machine itself fetches what comes next.
-MOST_ASKED = 64
 # What is known of an attribute: its last column, plus 1, and in how many tokens of that it occurs.
 COLUMN, USES = 0, 1
 # Attributes are asked for so many tokens before they are read: two lines of a cache.
