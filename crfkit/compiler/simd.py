@@ -2,7 +2,7 @@
 
 Compilers cut a loop over 22 labels into vectors and a tail of single numbers, and test before each
 whether the arrays overlap. The functions here say what is meant. A row of at least ``WIDTH``
-columns is covered by vectors that begin at every ``WIDTH``-th column, the last one at its end: where
+columns is covered by vectors that begin at every ``WIDTH``-th column, the last at its end: where
 two overlap, both compute the same.
 
 Each function is defined in Python; a compiled kernel gets the instructions instead. Positions are
