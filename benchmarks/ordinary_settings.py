@@ -27,6 +27,7 @@ import _ordinary_data
 import _plots
 import numpy as np
 from _objectives import objective_of
+from threadpoolctl import threadpool_limits
 
 from crfkit import CRFClassifier
 from crfkit._types import FloatArray, IterationRecord, SolverResult
@@ -112,7 +113,7 @@ def fit(
     """Fit a model to encoded data."""
     timed = Timed(solver, enough)
     crf = CRFClassifier(c1=c1, c2=c2, solver=timed, n_jobs=n_jobs)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(n_jobs):  # no more threads of BLAS
         warnings.simplefilter("ignore")  # that it was stopped
         crf.fit(data.X, data.y)
     return Run(timed.points, *timed.since(), float(crf.objective_), timed.parameters)
