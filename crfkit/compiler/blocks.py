@@ -21,7 +21,7 @@ from crfkit.compiler.simd import (
     repeated,
 )
 
-_WHOLE, _BIT = ir.IntType(32), ir.IntType(1)
+_WHOLE = ir.IntType(32)
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:

@@ -105,7 +105,7 @@ class RaisedTables(NamedTuple):
 
     factor: FloatArray  # (M, K, K)
     shift: FloatArray  # (M,) the largest score of each, which they are divided by
-    lanes: LaneTables | None  # the same for ``lanes_sum``, where that can be
+    lanes: LaneTables | None  # the same for ``lanes_sum``, where that is used
 
 
 class Chain(Structure[ChainPotentials]):
@@ -170,7 +170,7 @@ class Chain(Structure[ChainPotentials]):
         factor, pair_shift, lanes = self._raised(potentials, scores)
         count, flow = len(weight), np.zeros_like(factor)
         sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, UNDERFLOW))
-        if self.threads is not None and count and lanes is not None:
+        if count and lanes is not None:
             rooms = lane_rooms(scores.offsets, scores.unary.shape[1])
             lanes_sum(scores, lanes, weight, rooms, sums)
         left = np.flatnonzero(sums.status != OK)
@@ -197,12 +197,13 @@ class Chain(Structure[ChainPotentials]):
         The chunks of an evaluation share their table, which nobody can write to.
         """
         table, last = potentials.pair, self._last
-        if last is not None and last[0] is table:
+        is_shared = len(scores.transition_index) == 1 and not table.flags.writeable
+        if is_shared and last is not None and last[0] is table:
             return last[1]
         factor, shift = exp_pair(scores)
-        fast = are_interleaved(scores.transition_index, factor)
+        fast = self.threads is not None and are_interleaved(scores.transition_index, factor)
         raised = RaisedTables(factor, shift, lane_tables(factor, shift) if fast else None)
-        if len(table) == 1 and not table.flags.writeable:
+        if is_shared:
             self._last = table, raised
         return raised
 

@@ -200,3 +200,23 @@ def test_chains_of_many_labels_are_summed_in_the_same_order_in_training(n_labels
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1].unary, found[1][1].unary)
     np.testing.assert_array_equal(found[0][1].pair, found[1][1].pair)
+
+
+def test_one_table_that_tokens_number_is_not_taken_for_one_that_all_share(rng):
+    pair = rng.normal(size=(1, 3, 3))
+    pair.setflags(write=False)
+    shared = ChainPotentials(
+        rng.normal(size=(4, 3)), pair, np.zeros(1, np.uint32), np.array([0, 4])
+    )
+    numbered = shared._replace(transition_index=np.zeros(4, np.uint32), offsets=np.array([0, 1, 4]))
+    for order in ((shared, numbered), (numbered, shared)):
+        with ThreadMap(2) as threads:
+            chain = Chain(threads)
+            for potentials in order:
+                found, known = chain.zeros(potentials), Chain().zeros(potentials)
+                ones = np.ones(len(potentials.offsets) - 1)
+                np.testing.assert_allclose(
+                    chain.log_partition(potentials, ones, found),
+                    Chain().log_partition(potentials, ones, known), rtol=1e-13,
+                )  # fmt: skip
+                np.testing.assert_allclose(found.pair, known.pair, atol=1e-13)
