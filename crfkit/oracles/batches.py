@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,7 +62,6 @@ class BatchOracle(ABC):
     problem: Any
     index: BlockIndex  # where the potentials of each batch stand in a vector over those of all
     size: int  # length L of the vector of weights
-    is_compiled: ClassVar[bool] = True  # whether kernels run as machine code, not as Python
 
     @abstractmethod
     def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -85,7 +85,12 @@ def make_design(
     if heads is None:
         return design
     of_dense = groups if dense_heads is None else frozen(dense_heads)
-    return design._replace(batches=_batch_rows(design, groups, of_dense, threads))
+    batches = _batch_rows(design, groups, of_dense, threads)
+    nothing = design.row_ptr[:1]
+    return design._replace(
+        row_ptr=nothing, rows=design.rows[:0], row_values=NO_BATCHES.values, cell_ptr=nothing,
+        batches=batches,
+    )  # fmt: skip
 
 
 def _starts(
@@ -118,9 +123,12 @@ def _batch_rows(
     threads(count, pieces)
     ptr = frozen(np.cumsum(counts))
     kind, size = design.cells.dtype, int(ptr[-1])
+    token_ptr, cell_ptr = (
+        frozen(at[heads].astype(np.int64)) for at in (design.row_ptr, design.cell_ptr)
+    )
     lists = BatchRows(
-        heads, dense_heads, ptr, np.empty(size, kind), np.empty(size, kind), np.empty(n, kind),
-        _numbers(n, design.stride),
+        heads, dense_heads, ptr, token_ptr, cell_ptr, np.empty(size, kind), np.empty(size, kind),
+        np.empty(n, kind), _numbers(n, design.stride),
     )  # fmt: skip
     threads(
         lambda piece: kernels.rows_deal(*piece, np.zeros(n_rows, np.int64), design, lists), pieces
@@ -151,7 +159,9 @@ def frozen_arrays(lists: tuple[Any, ...]) -> list[Any]:
 
 
 _HEADS, _NONE = frozen(np.zeros(1, np.int64)), frozen(np.zeros(0, np.uint32))
-NO_BATCHES = BatchRows(_HEADS, _HEADS, _HEADS, _NONE, _NONE, _NONE, frozen(np.ones(1)))
+NO_BATCHES = BatchRows(
+    _HEADS, _HEADS, _HEADS, _HEADS, _HEADS, _NONE, _NONE, _NONE, frozen(np.ones(1))
+)
 
 
 def batch_room(design: Design, width: int) -> BatchRoom:

@@ -299,6 +299,6 @@ def _takes_batches(objective: Objective, start: FloatArray) -> bool:
 
 
 def _dual_bytes(model: LinearModel, tokens: int) -> float:
-    """Return about the bytes that OEG holds: 8 a score, where each batch has a table of steps."""
+    """Return about the bytes that OEG holds: 4 a score, where each batch has a table of steps."""
     table: float = model.table_cells
-    return float(8 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))
+    return float(4 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))

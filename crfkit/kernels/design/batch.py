@@ -104,6 +104,50 @@ def list_dense(design: Design, batch: int, room: BatchRoom) -> None:
         room.dense_ptr[row + 1] = count
 
 
+@part
+def _ask(lists: BatchRows, batch: int, c: int, table: FloatArray) -> None:
+    """Have the machine fetch a row that comes soon after the one of a place of a batch."""
+    soon = lists.rows[min(c + ROWS_AHEAD, lists.ptr[batch + 1] - 1)]
+    for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
+        prefetch(table, soon, k)
+
+
+@part
+def _spread_row(
+    lists: BatchRows,
+    stride: int,
+    begin: int,
+    end: int,
+    table: FloatArray,
+    h: int,
+    scores: FloatArray,
+) -> None:
+    """``scores[tokens[n]] += values[n] table[h]`` over ``begin <= n < end``.
+
+    A row is whole vectors: a strip has three of them, two or one.
+    """
+    for p in range(0, table.shape[1], STRIP):
+        left, q, r = table.shape[1] - p, p + WIDTH, p + 2 * WIDTH
+        if left >= STRIP:
+            a, b, c = load(table, h, p), load(table, h, q), load(table, h, r)
+            for n in range(begin, end):
+                x, row = fill(lists.values[n * stride]), lists.tokens[n]
+                store(multiply_add(x, a, load(scores, row, p)), scores, row, p)
+                store(multiply_add(x, b, load(scores, row, q)), scores, row, q)
+                store(multiply_add(x, c, load(scores, row, r)), scores, row, r)
+        elif left > WIDTH:
+            a, b = load(table, h, p), load(table, h, q)
+            for n in range(begin, end):
+                x, row = fill(lists.values[n * stride]), lists.tokens[n]
+                store(multiply_add(x, a, load(scores, row, p)), scores, row, p)
+                store(multiply_add(x, b, load(scores, row, q)), scores, row, q)
+        else:
+            a = load(table, h, p)
+            for n in range(begin, end):
+                x, row = fill(lists.values[n * stride]), lists.tokens[n]
+                store(multiply_add(x, a, load(scores, row, p)), scores, row, p)
+
+
 @kernel
 def gather_batch(
     design: Design,
@@ -115,20 +159,21 @@ def gather_batch(
     room: BatchRoom,
 ) -> None:
     """``scores[t, k] = scale sum_a x[t, a] w[a, k]`` for the tokens of a batch."""
-    scores, scores_flat, stride = room.scores, room.scores_flat, design.stride
-    begin, width = design.batches.heads[batch], scores.shape[1]
-    count = design.batches.heads[batch + 1] - begin
-    first, end = design.cell_ptr[begin], design.cell_ptr[begin + count]
+    scores, scores_flat, lists = room.scores, room.scores_flat, design.batches
+    width, stride = scores.shape[1], design.stride
+    count = lists.heads[batch + 1] - lists.heads[batch]
+    first, end = lists.cell_ptr[batch], lists.cell_ptr[batch + 1]
     for n in range(count * width):
         scores_flat[n] = 0.0
     for n in range(first, end):
         prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, end - 1)])
         value = design.cell_values[n * stride] * flat[design.positions[n]]
         scores_flat[design.cells[n]] += value
-    for row in range(count):
-        t = begin + row
-        strips_add(design.rows, design.row_values, stride, design.row_ptr[t],
-                   design.row_ptr[t + 1], table, row, scores)  # fmt: skip
+    start = begin = lists.token_ptr[batch]
+    for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
+        _ask(lists, batch, c, table)
+        _spread_row(lists, stride, begin, start + lists.ends[c], table, lists.rows[c], scores)
+        begin = start + lists.ends[c]
     if scale != 1.0:
         for n in range(count * width):
             scores_flat[n] *= scale
@@ -172,14 +217,13 @@ def add_batch(
     Rows get something also where they have no weight.
     """
     lists, stride, rise = design.batches, design.stride, 0.0
-    first, last = lists.heads[batch], lists.heads[batch + 1]
-    start = begin = design.row_ptr[first]
+    start = begin = lists.token_ptr[batch]
     for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
         end = start + lists.ends[c]
         strips_add(lists.tokens, lists.values, stride, begin, end, room.residual, lists.rows[c],
                    table)  # fmt: skip
         begin = end
-    for n in range(design.cell_ptr[first], design.cell_ptr[last]):
+    for n in range(lists.cell_ptr[batch], lists.cell_ptr[batch + 1]):
         p = design.positions[n]
         before = flat[p]
         after = before + design.cell_values[n * stride] * room.residual_flat[design.cells[n]]
@@ -198,13 +242,11 @@ def add_batch(
 def step_batch(design: Design, batch: int, weights: DualStep, room: BatchRoom) -> float:
     """``v += factor X' residual`` for the weights of a batch; returns the rise of ``|w|^2``."""
     lists, stride, rises = design.batches, design.stride, fill(0.0)
-    width, last = weights.w_table.shape[1], lists.ptr[batch + 1]
-    start = begin = design.row_ptr[lists.heads[batch]]
-    for c in range(lists.ptr[batch], last):
-        soon = lists.rows[min(c + ROWS_AHEAD, last - 1)]
-        for k in range(0, min(width, MOST_ASKED), WIDTH):
-            prefetch(weights.dual_table, soon, k)
-            prefetch(weights.w_table, soon, k)
+    width = weights.w_table.shape[1]
+    start = begin = lists.token_ptr[batch]
+    for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
+        _ask(lists, batch, c, weights.dual_table)
+        _ask(lists, batch, c, weights.w_table)
         end = start + lists.ends[c]
         for column in range(0, width, STRIP):
             strip = _tokens_strip(lists, stride, begin, end, room.residual, column, width)
@@ -241,9 +283,9 @@ def _tokens_strip(
 @part
 def _step_cells(design: Design, batch: int, weights: DualStep, room: BatchRoom) -> float:
     """Move the single weights of a batch; returns the rise of ``|w|^2``."""
-    dual, w, heads, rise = weights.dual, weights.w, design.batches.heads, 0.0
-    end = design.cell_ptr[heads[batch + 1]]
-    for n in range(design.cell_ptr[heads[batch]], end):
+    dual, w, rise = weights.dual, weights.w, 0.0
+    end = design.batches.cell_ptr[batch + 1]
+    for n in range(design.batches.cell_ptr[batch], end):
         soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
         prefetch_at(dual, soon)
         prefetch_at(w, soon)
@@ -332,9 +374,9 @@ def catch_up_batch(
         h = lists.rows[c]
         catch_up_row(h, whole - seen[h], v, direction, bits)
         seen[h] = whole
-    end = design.cell_ptr[lists.heads[batch + 1]]
+    end = lists.cell_ptr[batch + 1]
     flat, along, lags = lazy.v.flat, lazy.direction.flat, lazy.seen
-    for n in range(design.cell_ptr[lists.heads[batch]], end):
+    for n in range(lists.cell_ptr[batch], end):
         soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
         prefetch_at(flat, soon)
         prefetch_at(along, soon)
@@ -379,7 +421,7 @@ def pay_batch(
     for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
         first = begin + lists.rows[c] * width
         cumulative_l1_of_run(first, first + width, scale, due, paid, v)
-    for n in range(design.cell_ptr[lists.heads[batch]], design.cell_ptr[lists.heads[batch + 1]]):
+    for n in range(lists.cell_ptr[batch], lists.cell_ptr[batch + 1]):
         p = design.positions[n]
         cumulative_l1_of_run(p, p + 1, scale, due, paid, v)
     first = begin + design.first_dense * width
@@ -418,7 +460,7 @@ def clear_batch(design: Design, batch: int, flat: FloatArray, table: FloatArray)
     lists = design.batches
     for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
         clear_rows(lists.rows[c], lists.rows[c] + 1, table)
-    for n in range(design.cell_ptr[lists.heads[batch]], design.cell_ptr[lists.heads[batch + 1]]):
+    for n in range(lists.cell_ptr[batch], lists.cell_ptr[batch + 1]):
         flat[design.positions[n]] = 0.0
     clear_rows(design.first_dense, design.first_dense + design.dense.shape[1], table)
 

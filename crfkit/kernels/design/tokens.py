@@ -32,6 +32,8 @@ class BatchRows(NamedTuple):
     heads: IntArray  # (B + 1,) the first token of each batch
     dense_heads: IntArray  # (B + 1,) where those with dense features start; others have none
     ptr: IntArray  # (B + 1,) where the rows of each batch start
+    token_ptr: IntArray  # (B + 1,) where the tokens of its rows start
+    cell_ptr: IntArray  # (B + 1,) where its single weights start
     rows: PlaceArray  # (C,) rows that occur in each batch, rising
     ends: PlaceArray  # (C,) where the tokens of each end, from those of the batch on
     tokens: PlaceArray  # (n,) tokens of the batch, rising within a row
@@ -41,8 +43,9 @@ class BatchRows(NamedTuple):
 class Design(NamedTuple):
     """The rows and the single weights of each token.
 
-    Where the tokens are in batches, those that read a row are listed too, and a cell is a position
-    in the potentials of its batch, (Q, W) for Q tokens; else it is a column.
+    Where the tokens are in batches, those that read a row are listed in place of the rows of each
+    token, (0,), and a cell is a position in the potentials of its batch, (Q, W) for Q tokens; else
+    it is a column.
     """
 
     row_ptr: IntArray | CodeArray  # (N + 1,) where the rows of each token start

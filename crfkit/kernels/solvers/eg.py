@@ -19,6 +19,10 @@ from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, l
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
+# What is kept of a distribution is not quite what the kept potentials stand for: at first it is all
+# on the true labels, later these are rounded. Where not even a step of this rate raises the dual,
+# it is kept all the same, so that both agree, and the next one has another rate.
+LEAST_RATE, NEXT_RATE = 1e-4, 1e-2
 TINY = 1e-300
 # Numbers of 16 bits: the largest; what stands for a residual of 0, and the largest beside it.
 LARGEST, ZERO, MOST = 65_535.0, 32_768.0, 32_767.0
@@ -27,6 +31,9 @@ LATER_BITS = 4294967296.0
 # What is known of the short numbers of a batch: the least potential and the steps of potentials and
 # residuals; of labels, then of transitions.
 LOW, STEP, RESIDUAL_STEP, N_NUMBERS = 0, 1, 2, 3
+# What is known of an update: the entropy after it, the rise of a linear dual, how far rounding may
+# be off from that of the dual, and numbers as above.
+ENTROPY, SLOPE, NOISE, N_PROPOSED = 0, 1, 2, 3
 
 
 class DualBlocks(NamedTuple):
@@ -42,7 +49,7 @@ class DualBlocks(NamedTuple):
     entropies: FloatArray  # (B,) weighted; of a prior, where some scores are not learned
     rates: FloatArray  # (B,) how far the next update goes
     gaps: FloatArray  # (B,) about the part of each batch in the duality gap
-    proposals: FloatArray  # (B, 4) entropy after an update, the rise of a linear dual, two steps
+    proposals: FloatArray  # (B, 9) see `N_PROPOSED`
 
 
 class ShortBlocks(NamedTuple):
@@ -58,7 +65,7 @@ class ShortBlocks(NamedTuple):
     entropies: FloatArray  # (B,)
     rates: FloatArray  # (B,)
     gaps: FloatArray  # (B,)
-    proposals: FloatArray  # (B, 4)
+    proposals: FloatArray  # (B, 9)
     numbers: FloatArray  # (B, 6) steps, see `LOW`
 
 
@@ -136,9 +143,11 @@ def _propose(
     mix(blocks, labels, rate, vectors)
     mix(blocks, transitions, rate, vectors)
     entropy = loss(problem, batch, workspace)
-    inner, slope = compare(blocks, labels, vectors)
-    more, steeper = compare(blocks, transitions, vectors)
-    blocks.proposals[batch, 0], blocks.proposals[batch, 1] = entropy - inner - more, slope + steeper
+    inner, slope, of_labels = compare(blocks, labels, vectors)
+    more, steeper, of_transitions = compare(blocks, transitions, vectors)
+    proposal = blocks.proposals
+    proposal[batch, ENTROPY], proposal[batch, SLOPE] = entropy - inner - more, slope + steeper
+    proposal[batch, NOISE] = math.sqrt(of_labels + of_transitions) / max(rate, TINY)
 
 
 @inlined
@@ -153,11 +162,13 @@ def _apply(
 ) -> None:
     """Move the weights, and keep the update if it raises the dual; choose the next rate."""
     factor, threshold = settings.factor, settings.threshold
-    entropy, slope = blocks.proposals[batch, 0], blocks.proposals[batch, 1]
+    entropy, slope = blocks.proposals[batch, ENTROPY], blocks.proposals[batch, SLOPE]
     if settings.forced or abs(entropy) + abs(slope) < math.inf:
         square = step_dual(problem, batch, factor, threshold, weights.dual, weights.w, workspace)
         rise = entropy - blocks.entropies[batch] - 0.5 / factor * square
-        if settings.forced or rise >= 0.0:
+        # What rounding may have taken from it.
+        rise += min(2.0 * blocks.proposals[batch, NOISE], max(slope - rise, 0.0))
+        if settings.forced or rise >= 0.0 or blocks.rates[batch] < LEAST_RATE:
             unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
             vectors = BatchVectors(
                 workspace.potentials, workspace.direction, workspace.counts, workspace.change
@@ -176,13 +187,18 @@ def _apply(
 @inlined
 def _adapt(batch: int, slope: float, rise: float, forced: bool, blocks: Blocks) -> None:
     """Choose the next rate of a batch, from the slope and the rise of the dual."""
-    # The gap is half the slope all the way to the scores of the weights.
-    blocks.gaps[batch] = max(0.5 * slope / max(blocks.rates[batch], TINY), 0.0)
+    rate = blocks.rates[batch]
+    if forced:
+        return
+    if rate < LEAST_RATE:
+        blocks.rates[batch] = NEXT_RATE
+        return
+    if slope > 0.0:  # the gap is half the slope all the way to the scores of the weights
+        blocks.gaps[batch] = 0.5 * slope / rate
     # A parabola with this slope and this rise is highest at half its slope.
     ratio = 0.5 * slope / max(slope - rise, 1e-3 * slope, TINY)
     least, most = (SLOWER, FASTER) if rise >= 0.0 else (FAR_SLOWER, SLOWER)
-    if not forced:
-        blocks.rates[batch] = min(blocks.rates[batch] * min(max(ratio, least), most), 1.0)
+    blocks.rates[batch] = min(rate * min(max(ratio, least), most), 1.0)
 
 
 @dispatched
@@ -191,11 +207,12 @@ def mix(blocks: Blocks, place: BlockPlace, rate: float, vectors: BatchVectors) -
 
 
 @dispatched
-def compare(blocks: Blocks, place: BlockPlace, vectors: BatchVectors) -> tuple[float, float]:
+def compare(blocks: Blocks, place: BlockPlace, vectors: BatchVectors) -> tuple[float, float, float]:
     """Round residuals, and write the change of them; returns its products.
 
-    These are ``potentials . residual`` and ``change . direction``; the direction may be written
-    over, for `keep`.
+    These are ``potentials . residual``, ``change . direction``, and the variance of
+    ``error . change`` for the error that rounding has made in the potentials. The direction may be
+    written over, for `keep`.
     """
     raise NotImplementedError
 
@@ -212,9 +229,12 @@ def _mix(blocks: DualBlocks, place: BlockPlace, rate: float, vectors: BatchVecto
 
 
 @implements(compare, DualBlocks)
-def _compare(blocks: DualBlocks, place: BlockPlace, vectors: BatchVectors) -> tuple[float, float]:
+def _compare(
+    blocks: DualBlocks, place: BlockPlace, vectors: BatchVectors
+) -> tuple[float, float, float]:
     """Round residuals to 32 bits."""
-    return compare_singles(place, blocks.residuals, vectors)
+    inner, slope = compare_singles(place, blocks.residuals, vectors)
+    return inner, slope, 0.0
 
 
 @implements(keep, DualBlocks)
@@ -225,31 +245,37 @@ def _keep(blocks: DualBlocks, place: BlockPlace, vectors: BatchVectors) -> None:
 
 @implements(mix, ShortBlocks)
 def _mix_short(blocks: ShortBlocks, place: BlockPlace, rate: float, vectors: BatchVectors) -> None:
-    """Read potentials that are numbers of steps."""
-    first, numbers = place.kind * N_NUMBERS, blocks.numbers
-    low, step = numbers[place.batch, first + LOW], numbers[place.batch, first + STEP]
+    """Read potentials that are numbers of steps, and round the new ones to such numbers."""
+    first, numbers, batch = place.kind * N_NUMBERS, blocks.numbers, place.batch
+    low, step = numbers[batch, first + LOW], numbers[batch, first + STEP]
     mix_short(place, rate, low, step, blocks.potentials, vectors)
+    low, high = limits(place.at, place.size, vectors.potentials)
+    step = (high - low) / LARGEST
+    round_short(place, low, step, vectors.potentials)
+    of_kind = N_PROPOSED + first
+    blocks.proposals[batch, of_kind + LOW], blocks.proposals[batch, of_kind + STEP] = low, step
 
 
 @implements(compare, ShortBlocks)
 def _compare_short(
     blocks: ShortBlocks, place: BlockPlace, vectors: BatchVectors
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Round residuals to squares of whole numbers of steps."""
     before = blocks.numbers[place.batch, place.kind * N_NUMBERS + RESIDUAL_STEP]
     step = largest(place.at, place.size, vectors.residual) / MOST**2
-    blocks.proposals[place.batch, 2 + place.kind] = step
-    return compare_short(place, before, step, blocks.residuals, vectors)
+    of_kind = N_PROPOSED + place.kind * N_NUMBERS
+    blocks.proposals[place.batch, of_kind + RESIDUAL_STEP] = step
+    inner, slope, square = compare_short(place, before, step, blocks.residuals, vectors)
+    return inner, slope, blocks.proposals[place.batch, of_kind + STEP] ** 2 / 6.0 * square
 
 
 @implements(keep, ShortBlocks)
 def _keep_short(blocks: ShortBlocks, place: BlockPlace, vectors: BatchVectors) -> None:
     """Keep numbers of 16 bits, and what they are counted in."""
-    first, numbers, batch = place.kind * N_NUMBERS, blocks.numbers, place.batch
-    low, high = limits(place.at, place.size, vectors.potentials)
-    step = (high - low) / LARGEST
-    numbers[batch, first + LOW], numbers[batch, first + STEP] = low, step
-    numbers[batch, first + RESIDUAL_STEP] = blocks.proposals[batch, 2 + place.kind]
+    first, batch = place.kind * N_NUMBERS, place.batch
+    for n in range(first, first + N_NUMBERS):
+        blocks.numbers[batch, n] = blocks.proposals[batch, N_PROPOSED + n]
+    low, step = blocks.numbers[batch, first + LOW], blocks.numbers[batch, first + STEP]
     keep_short(place, low, step, vectors, blocks.potentials, blocks.residuals)
 
 
@@ -320,18 +346,33 @@ def mix_short(
 
 
 @kernel
+def round_short(
+    place: BlockPlace,
+    low: float,
+    step: float,
+    potentials: FloatArray,  # (V,) in and out
+) -> None:
+    """Round potentials to whole numbers of steps above the least, up or down at random."""
+    at, scale = place.at, 1.0 / step if step > 0.0 else 0.0
+    for n in range(place.size):
+        x = scale * (potentials[at + n] - low)
+        later = LATER_BITS * x
+        potentials[at + n] = low + step * math.floor(x + (later - math.floor(later)))
+
+
+@kernel
 def compare_short(
     place: BlockPlace,
     step_before: float,
     step: float,
     before: LabelArray,  # (T,) residuals before the update
     vectors: BatchVectors,  # residuals and direction in and out
-) -> tuple[float, float]:
-    """Return ``potentials . residual`` and ``change . direction``; writes the change.
+) -> tuple[float, float, float]:
+    """Return ``potentials . residual``, ``change . direction``, ``change . change``; writes it.
 
     Residuals become squares of whole numbers of steps; these replace the direction.
     """
-    inner, slope, scale = 0.0, 0.0, 1.0 / step if step > 0.0 else 0.0
+    inner, slope, square, scale = 0.0, 0.0, 0.0, 1.0 / step if step > 0.0 else 0.0
     start, at = place.start, place.at
     potentials, direction, residual, change = vectors
     for n in range(place.size):
@@ -343,8 +384,9 @@ def compare_short(
         change[at + n] = more
         inner += potentials[at + n] * after
         slope += more * direction[at + n]
+        square += more * more
         direction[at + n] = root
-    return inner, slope
+    return inner, slope, square
 
 
 @kernel
@@ -360,9 +402,7 @@ def keep_short(
     start, at, potentials, roots = place.start, place.at, vectors.potentials, vectors.direction
     scale = 1.0 / step if step > 0.0 else 0.0
     for n in range(place.size):
-        x = scale * (potentials[at + n] - low)
-        later = LATER_BITS * x
-        kept_potentials[start + n] = x + (later - math.floor(later))
+        kept_potentials[start + n] = scale * (potentials[at + n] - low) + 0.5
         kept_residuals[start + n] = roots[at + n] + ZERO
 
 

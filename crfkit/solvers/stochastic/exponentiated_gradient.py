@@ -12,12 +12,21 @@ from crfkit._parallel import return_memory
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.batches import BlockIndex
-from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, ShortBlocks, eg_updates
+from crfkit.kernels.solvers.eg import (
+    N_NUMBERS,
+    N_PROPOSED,
+    DualBlocks,
+    DualSettings,
+    DualWeights,
+    ShortBlocks,
+    eg_updates,
+)
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
+from crfkit.oracles.weights import aligned
 from crfkit.solvers.base import Check, SolverLog, check_convex_sums, one_of
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.dual_store import make_store
@@ -38,8 +47,7 @@ SAMPLINGS = ("gap", "uniform")
 POINTS = 24
 # Potential of the true labels before a batch is first updated, all others being 0.
 GOLD = 12.0
-# With a smaller tolerance the distributions are kept in 32 bits, as they are where steps are short:
-# where c2 is below the first one.
+# With a smaller tolerance the distributions are kept in 32 bits.
 LEAST_TOL = 1e-5
 # A vector of all parameters is added in so many parts, over threads.
 N_PARTS = 4
@@ -84,9 +92,9 @@ class OEG(MiniBatchSolver):
     Notes
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first ones are made with a
-    larger c2. Holds two numbers of 32 bits for each token and label, of 16 where c2 is not small
-    and `tol` at least 1e-5, and as many for two tables of transitions a batch; where there are at
-    least 64 labels, and these numbers take more than 64 MiB, in a temporary file. A start is used
+    larger c2. Holds two numbers of 16 bits for each token and label, of 32 where `tol` is below
+    1e-5, and as many for two tables of transitions a batch; where there are at least 64 labels, and
+    these numbers take more than 64 MiB, in a temporary file. A start is used
     where its dual is above that of the usual one. Stopped after a few passes, the parameters need
     not be better than the start: only the dual rises in each.
 
@@ -119,8 +127,7 @@ class OEG(MiniBatchSolver):
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Dual:
         for index in range(len(batches)):
             batches.sequence_weight(index)  # ValueError where the tokens of a sequence differ
-        strong = batches.penalty.l2 >= _first_c2(batches)
-        return _Dual(batches, batches.penalty, start, short=strong and self.tol >= LEAST_TOL)
+        return _Dual(batches, batches.penalty, start, short=self.tol >= LEAST_TOL)
 
     def _pass(self, search: _Dual, number: int, random: Random, log: SolverLog) -> FloatArray:
         search.lower_c2(number)
@@ -170,7 +177,7 @@ class DualState(BatchUpdates):
         self.entropies, self.rates, self.gaps = np.zeros((3, len(batches)))
         return_memory(4 * self.oracle.n_potentials)  # of lists that made others: about as much
         self.store = make_store(self.oracle, GOLD, batches.model.n_labels, short)
-        self._proposals = np.zeros((len(batches), 4))
+        self._proposals = np.zeros((len(batches), N_PROPOSED + 2 * N_NUMBERS))
         self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
 
     def reset(self) -> None:
@@ -192,10 +199,6 @@ class DualState(BatchUpdates):
         self._settings = DualSettings(0.5 / c2, float(threshold), True)
         self._read = self.oracle.pack(parameters)
         self.update(np.arange(len(self.batches)))
-
-    def _workspace(self) -> Any:
-        """Return room for a thread."""
-        return self.oracle.workspace()
 
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         oracle, views = self.oracle, self.oracle.weights
@@ -303,7 +306,7 @@ class _Dual(Search):
         """Visit all batches; returns the mean of the parameters at some points of the way."""
         n_rounds = -(-len(order) // batches_per_update)
         points = {n_rounds * (i + 1) // POINTS * batches_per_update for i in range(POINTS)} - {0}
-        mean, first = np.zeros_like(self.steps.w), 0
+        mean, first = aligned(len(self.steps.w)), 0
         for last in sorted(points):
             self.steps.advance(order[first:last], batches_per_update, self.c2, self._threshold)
             self._add_w(1.0 / len(points), mean)

@@ -124,8 +124,6 @@ class GeneralBatches:
 class GeneralBatchOracle(BatchOracle):
     """Batches on any structure and with any loss."""
 
-    is_compiled = False
-
     def __init__(self, batches: StochasticObjective) -> None:
         self.problem = GeneralBatches(batches)
         self.index, self.size = self.problem.index, batches.n_parameters

@@ -196,13 +196,11 @@ class SagState(BatchUpdates, Search):
         loss = float(self._memory.losses.sum())
         return loss + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
 
-    def _workspace(self) -> tuple[kernels.LineRoom, Any]:
-        """Return room for a thread."""
-        workspace, probe = self.oracle.workspace(), self.oracle.lazy(self._memory.lazy.v.flat)
-        potentials, along, residual = np.zeros((3, len(workspace.potentials)))
-        return kernels.LineRoom(
-            probe.direction, potentials, along, residual, np.zeros(1)
-        ), workspace
+    def _workspace(self, room: Any) -> tuple[kernels.LineRoom, Any]:
+        """Return what the updates of a thread need: room along a line, too."""
+        probe = self.oracle.lazy(self._memory.lazy.v.flat)
+        potentials, along, residual = np.zeros((3, len(room.potentials)))
+        return kernels.LineRoom(probe.direction, potentials, along, residual, np.zeros(1)), room
 
     def _update(self, order: IntArray, stage: int, workspace: tuple[kernels.LineRoom, Any]) -> None:
         oracle = self.oracle

@@ -247,10 +247,6 @@ class Descent(BatchUpdates, Search):
                 0, len(v), self.numbers[kernels.SCALE], self.numbers[kernels.DUE], paid, v
             )
 
-    def _workspace(self) -> Any:
-        """Return room for a thread."""
-        return self.oracle.workspace()
-
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         l1 = self.batches.penalty.l1 / len(self.batches)
         settings = kernels.DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)

@@ -33,6 +33,8 @@ class BatchUpdates(ABC):
 
     def __init__(self, batches: StochasticObjective, oracle: BatchOracle | None) -> None:
         self.batches, self.oracle = batches, oracle or make_batch_oracle(batches)
+        # Room for a batch, for each of some threads, and what else the updates of each need.
+        self._rooms: list[Any] = []
         self._workspaces: list[Any] = []
         largest = self.oracle.n_potentials // max(len(batches), 1)
         self._at_once = max(1, min(AT_ONCE, POTENTIALS_AT_ONCE // max(largest, 1)))
@@ -41,14 +43,15 @@ class BatchUpdates(ABC):
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         """Update batches, or do that part of it."""
 
-    @abstractmethod
-    def _workspace(self) -> Any:
-        """Return room for a thread."""
+    def _workspace(self, room: Any) -> Any:
+        """Return what the updates of a thread need, given room for a batch: more, maybe."""
+        return room
 
     def update(self, order: IntArray, batches_per_update: int = 1) -> None:
         """Update some batches, so many of them from the same weights, over threads."""
         while len(self._workspaces) < min(batches_per_update, max(len(order), 1)):
-            self._workspaces.append(self._workspace())
+            self._rooms.append(self.oracle.workspace())
+            self._workspaces.append(self._workspace(self._rooms[-1]))
         if batches_per_update > 1:
             for chosen in rounds(order, batches_per_update):
                 self._update_together(chosen)
@@ -72,16 +75,19 @@ class BatchUpdates(ABC):
 
     def value(self, w: FloatArray, chosen: IntArray | None = None) -> float:
         """Return the objective at some parameters, or some losses plus their share of the rest."""
-        if not self.oracle.is_compiled:
-            return self.batches.value(w, chosen)
         oracle, weights = self.oracle, self.oracle.weights(self.oracle.pack(w))
         every = np.arange(len(self.batches)) if chosen is None else chosen
+        idle = list(self._rooms)
 
         def work(first: int, last: int, losses: FloatArray) -> None:
+            try:
+                room = idle.pop()
+            except IndexError:  # others work in what there is
+                room = oracle.workspace()
             oracle.run(batch_losses)(
-                frozen(every[first:last]), oracle.problem, weights, oracle.workspace(),
-                losses[first:last],
-            )  # fmt: skip
+                frozen(every[first:last]), oracle.problem, weights, room, losses[first:last]
+            )
+            idle.append(room)
 
         size = max(1, min(self._at_once, -(-len(every) // PIECES)))
         pieces = cut(slice(0, len(every)), size)
