@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from crfkit._parallel import Chunk, ThreadMap, even_chunks, make_blocks, with_threads
+from crfkit._parallel import Chunk, ThreadMap, even_chunks, make_blocks, return_memory, with_threads
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IterationRecord, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
@@ -40,7 +40,9 @@ class _PreparedData:
         """Chunks and the prepared form of each block."""
         chunks = even_chunks(self.data.offsets, self.model.chunk_tokens)
         blocks = make_blocks(chunks, [self.model.cells(self.data, chunk) for chunk in chunks])
-        return [(block, self.model.prepare(self.data, block, self.threads)) for block in blocks]
+        made = [(block, self.model.prepare(self.data, block, self.threads)) for block in blocks]
+        return_memory(self.data.nbytes)  # of lists that made others
+        return made
 
     @cached_property
     def squared(self) -> _PreparedData | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap, return_memory
+from crfkit._parallel import ThreadMap
 from crfkit._types import (
     MOST_PLACES,
     PLACES,
@@ -127,7 +127,6 @@ class PreparedRows:
             return rows, Cells.of(*cells, place_edges)
 
         self._entries = threads(prepare, parts)
-        return_memory(8 * sum(len(rows.slots) for rows, _ in self._entries))
         if self.folding:
             self.folding.release_data()
 

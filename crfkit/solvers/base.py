@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from crfkit._parallel import return_memory
 from crfkit._params import check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.objective.batch import Objective
@@ -251,6 +252,7 @@ def resume(
             return False
         return callback(shifted(record), w)
 
+    return_memory(objective.data.nbytes)  # of what the one before has kept
     try:
         after: SolverResult = solver.solve(objective, before.parameters, told)
     except KeyboardInterrupt:  # before its first evaluation was done
