@@ -14,7 +14,7 @@ from tests.solvers.test_solvers import Quadratic
 
 
 def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0, units=None):
-    """The memory after some steps on a quadratic, and the last steps and changes, as rounded."""
+    """The memory after some steps on a quadratic, and the last steps and changes as it has them."""
     objective = Quadratic(rng, size=size)
     vectors = Vectors(SERIAL, size, width=size)
     memory_of_steps, points = CorrectionPairs(memory, vectors, units), []
@@ -24,10 +24,14 @@ def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0, units=None):
         points.append(Point(0.0, w, value, scale * gradient))
     for before, after in zip(points, points[1:], strict=False):
         memory_of_steps.add(before, after)
-    last = points[-memory - 1 :]
-    steps, changes = (
-        np.diff([getattr(point, name) for point in last], axis=0) for name in ("w", "gradient")
-    )
+    exact = [np.diff([getattr(p, name) for p in points], axis=0) for name in ("w", "gradient")]
+    rows = (memory_of_steps._rows[0].astype(np.uint32) << 16).view(np.float32)
+    rows = rows * memory_of_steps._scales[:, None]
+    units, places = np.ones(size) if units is None else units, np.array(memory_of_steps._places)
+    steps, changes = rows[2 * places] * units, rows[2 * places + 1] / units
+    kept = [step @ change > 0.0 for step, change in zip(*exact, strict=True)]
+    for found, all_of_them in ((steps, exact[0]), (changes, exact[1])):
+        np.testing.assert_allclose(found, all_of_them[kept][-len(found) :], rtol=2.0**-8)
     return memory_of_steps, steps, changes
 
 

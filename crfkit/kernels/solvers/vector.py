@@ -2,12 +2,13 @@
 
 Shapes: ``P`` parameters, all or a range of them, that of vectors where no other is said: the
 caller cuts long ones in a fixed way and spreads the ranges over threads. ``R`` is the number of
-rows of a memory of earlier vectors, in single precision; ``1.0 * float(a)`` is in double precision.
+rows of a memory of earlier vectors, numbers of 16 bits: see :mod:`crfkit.compiler.bfloat`.
 """
 
 from __future__ import annotations
 
-from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, SingleArray
+from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, LabelArray
+from crfkit.compiler.bfloat import of_bfloat, to_bfloat
 from crfkit.compiler.jit import kernel, part
 
 # Riedmiller and Braun (1993): by how much steps of Rprop grow and shrink.
@@ -61,16 +62,16 @@ def memory_store(
     units: FloatArray,  # the parameters are counted in these
     scales: FloatArray,  # (2,) what the two changes are multiplied with
     row: int,
-    memory: SingleArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
+    memory: LabelArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
     out: FloatArray,  # (2,) out
 ) -> None:
     """``s = (w_next - w) / u`` and ``y = u (g_next - g)``, scaled and rounded; their products."""
     curvature, square = 0.0, 0.0
     for p in range(w.shape[0]):
-        memory[row, p] = scales[0] * (w_next[p] - w[p]) / units[p]
-        memory[row + 1, p] = scales[1] * (g_next[p] - g[p]) * units[p]
-        change = 1.0 * float(memory[row + 1, p])
-        curvature += change * float(memory[row, p])
+        memory[row, p] = to_bfloat(scales[0] * (w_next[p] - w[p]) / units[p])
+        memory[row + 1, p] = to_bfloat(scales[1] * (g_next[p] - g[p]) * units[p])
+        change = of_bfloat(memory[row + 1, p])
+        curvature += change * of_bfloat(memory[row, p])
         square += change * change
     out[0] = curvature
     out[1] = square
@@ -78,7 +79,7 @@ def memory_store(
 
 @kernel
 def memory_dots(
-    memory: SingleArray,  # (R, P)
+    memory: LabelArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used
     newest: int,  # row of the newest change of the gradient
     g: FloatArray,
@@ -88,8 +89,8 @@ def memory_dots(
     for i in range(rows.shape[0]):
         row, with_newest, with_g = rows[i], 0.0, 0.0
         for p in range(g.shape[0]):
-            value = 1.0 * float(memory[row, p])
-            with_newest += value * float(memory[newest, p])
+            value = of_bfloat(memory[row, p])
+            with_newest += value * of_bfloat(memory[newest, p])
             with_g += value * g[p]
         out[0, i] = with_newest
         out[1, i] = with_g
@@ -97,7 +98,7 @@ def memory_dots(
 
 @kernel
 def memory_combine(
-    memory: SingleArray,  # (R, P)
+    memory: LabelArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used, an even number
     factors: FloatArray,  # (r,)
     scale: float,
@@ -111,7 +112,7 @@ def memory_combine(
         first, second = rows[i], rows[i + 1]
         a, b = factors[i], factors[i + 1]
         for p in range(g.shape[0]):
-            out[p] += a * memory[first, p] + b * memory[second, p]
+            out[p] += a * of_bfloat(memory[first, p]) + b * of_bfloat(memory[second, p])
 
 
 @kernel
@@ -138,10 +139,10 @@ def orthant_gradient(
 
 @kernel
 def memory_columns(
-    memory: SingleArray,  # (R, P)
+    memory: LabelArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used, and the ones after them
     places: IntArray,  # (A,) parameters
-    out: SingleArray,  # (R, A) out: the columns of the parameters
+    out: LabelArray,  # (R, A) out: the columns of the parameters
 ) -> None:
     """Copy some columns side by side."""
     for i in range(rows.shape[0]):
@@ -153,7 +154,7 @@ def memory_columns(
 
 @part
 def _subtract_row(
-    memory: SingleArray, last: int, factor: float, row: int, free: SingleArray, work: FloatArray
+    memory: LabelArray, last: int, factor: float, row: int, free: FloatArray, work: FloatArray
 ) -> tuple[float, float, float]:
     """Subtract a change of the gradient; return products of the changes in another row.
 
@@ -161,8 +162,8 @@ def _subtract_row(
     """
     curvature, square, along = 0.0, 0.0, 0.0
     for a in range(work.shape[0]):
-        work[a] -= factor * float(free[a] * memory[last + 1, a])
-        step, change = 1.0 * float(memory[row, a]), 1.0 * float(free[a] * memory[row + 1, a])
+        work[a] -= factor * (free[a] * of_bfloat(memory[last + 1, a]))
+        step, change = of_bfloat(memory[row, a]), free[a] * of_bfloat(memory[row + 1, a])
         curvature += step * change
         square += change * change
         along += step * work[a]
@@ -171,14 +172,14 @@ def _subtract_row(
 
 @part
 def _add_row(
-    memory: SingleArray, scale: float, last: int, factor: float, row: int, free: SingleArray,
+    memory: LabelArray, scale: float, last: int, factor: float, row: int, free: FloatArray,
     work: FloatArray,
 ) -> float:  # fmt: skip
     """Scale, and add a row; return the product with another one."""
     across = 0.0
     for a in range(work.shape[0]):
-        work[a] = scale * work[a] + factor * float(free[a] * memory[last, a])
-        across += work[a] * float(memory[row, a])
+        work[a] = scale * work[a] + factor * (free[a] * of_bfloat(memory[last, a]))
+        across += work[a] * of_bfloat(memory[row, a])
     return across
 
 
@@ -187,11 +188,11 @@ def orthant_direction(
     places: IntArray,  # (A,) parameters, among them the free ones
     w: FloatArray,
     descent: FloatArray,  # pseudo-gradient
-    memory: SingleArray,  # (R, A) changes of the parameters in even rows, of the gradient in odd
+    memory: LabelArray,  # (R, A) changes of the parameters in even rows, of the gradient in odd
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
-    free: SingleArray,  # (A,) workspace
+    free: FloatArray,  # (A,) workspace
     work: FloatArray,  # (A,) workspace
     out: FloatArray,  # 0 at first
 ) -> float:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from crfkit._types import FloatArray, IdArray, IntArray, SingleArray
+from crfkit._types import FloatArray, IdArray, IntArray, LabelArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import (
     memory_columns,
@@ -39,7 +39,7 @@ class CorrectionPairs:
 
     Their inner products are kept as well: the two-loop recursion then runs on a few numbers, and
     the long vectors are read once for all products with a gradient and once for the result
-    (Chen, Wang and Zhou 2014, section 3). The vectors are kept in single precision, scaled by
+    (Chen, Wang and Zhou 2014, section 3). The vectors are kept in 16 bits (bfloat16), scaled by
     powers of 2; all products are those of the rounded vectors. Without pairs, the inverse Hessian
     is that of steepest descent for parameters in the given units.
     """
@@ -48,12 +48,12 @@ class CorrectionPairs:
         self._limit, self._vectors = memory, vectors
         self._units = np.ones(vectors.size) if units is None else units
         rows = 2 * memory
-        self._rows = [np.empty((rows, cut.stop - cut.start), np.float32) for cut in vectors.ranges]
+        self._rows = [np.empty((rows, cut.stop - cut.start), np.uint16) for cut in vectors.ranges]
         self._scales = np.ones(rows)
         self._places: list[int] = []  # of the pairs, oldest first
         self._steps = np.empty((memory, memory))  # s_i . y_j for i not newer than j
         self._changes = np.empty((memory, memory))  # y_i . y_j
-        self._columns: tuple[IntArray, SingleArray] | None = None
+        self._columns: tuple[IntArray, LabelArray] | None = None
 
     def __len__(self) -> int:
         return len(self._places)
@@ -126,11 +126,11 @@ class CorrectionPairs:
         scaled = frozen(self._units * descent)
         slope = orthant_direction(
             frozen(places), frozen(w), scaled, frozen(columns), rows, ratios,
-            products, np.empty(len(places), np.float32), work, out,
+            products, np.empty(len(places)), work, out,
         )  # fmt: skip
         return self._units * out, float(slope)
 
-    def _columns_of(self, free: IntArray, rows: IdArray) -> tuple[IntArray, SingleArray]:
+    def _columns_of(self, free: IntArray, rows: IdArray) -> tuple[IntArray, LabelArray]:
         """Return parameters, among them the free ones, and their columns of the rows."""
         kept = np.zeros(self._vectors.size, bool)
         if self._columns is not None:
@@ -142,7 +142,7 @@ class CorrectionPairs:
             kept[:] = False
             kept[free] = True
         places = np.flatnonzero(kept)
-        columns = np.empty((2 * self._limit, len(places)), np.float32)
+        columns = np.empty((2 * self._limit, len(places)), np.uint16)
         memory, chosen = frozen(self._rows[0]), frozen(places)
         shares = list(map(frozen, np.array_split(rows, self._vectors.threads.n_workers)))
         self._vectors.threads(lambda own: memory_columns(memory, own, chosen, columns), shares)
@@ -196,8 +196,8 @@ class LBFGS(BatchSolver):
     gtol : float, default=1e-5
         Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
     memory : int or None, default=None
-        Number of correction pairs, in single precision. None: 96, fewer where they would take more
-        than 24 MiB, and at least 6.
+        Number of correction pairs, of 16 bits a number (bfloat16). None: 96, fewer where they would
+        take more than 12 MiB, and at least 6.
     max_line_search : int, default=20
         Evaluations in one line search at most.
 
