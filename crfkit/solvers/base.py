@@ -20,6 +20,8 @@ from crfkit.objective.batch import Objective
 
 Callback = Callable[[IterationRecord, FloatArray], bool | None]
 
+# So many times memory is given back that the preparations and first steps of a search have left.
+FIRST_RECORDS = 3
 # What solvers may need of a loss: attributes of it, and names for messages.
 LOSS_NEEDS: dict[str, str] = {
     "is_smooth": "a differentiable loss",
@@ -189,6 +191,8 @@ class SolverLog:
         if not self._keeps_best or value < self._lowest:
             self.parameters, self._lowest = w, value
         self.history.append(record)
+        if len(self.history) <= FIRST_RECORDS:
+            return_memory(self.objective.data.nbytes)
         return bool(self.callback is not None and self.callback(record, w))
 
     def guard(self, iterate: Callable[..., SolverResult], *arguments: Any) -> SolverResult:
