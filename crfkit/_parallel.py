@@ -39,10 +39,10 @@ PAIR_CELLS = 1 << 22
 CHUNKS_AT_ONCE = 4
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
-# Scores of a block of chunks, the largest array that is kept: 10 MiB, where that holds so many
-# chunks, at most 64 MiB. With short sequences these are 8 chunks, and their tables of transitions:
+# Scores of a block of chunks, the largest array that is kept: 5 MiB, where that holds so many
+# chunks, at most 64 MiB. With short sequences these are 4 chunks, and their tables of transitions:
 # an even number, so that threads end together.
-FEW_CELLS, FEW_CHUNKS = 8 * CHUNK_CELLS + CHUNK_CELLS // 2, 6
+FEW_CELLS, FEW_CHUNKS = 4 * CHUNK_CELLS + CHUNK_CELLS // 2, 4
 BLOCK_CELLS = 1 << 23
 # It takes a millisecond to give memory back.
 WORTHWHILE = 1 << 22

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # With fewer scores (tokens times labels) L-BFGS takes no more passes, or shorter ones.
 MANY_SCORES = 800_000
-# The numbers that OEG holds may take so many bytes.
-DUAL_BYTES = 1 << 30
+# The numbers that OEG or SAG holds may take so many bytes; a score takes so many of them.
+BATCH_BYTES, OEG_SCORE, SAG_SCORE = 1 << 30, 4, 8
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
 # With so strong a penalty on so much data SAG takes fewer passes than L-BFGS; with fewer labels
@@ -268,7 +268,7 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
         len(objective.data) < tokens  # the others are sums without recurrences: cheap passes
         and tokens * model.n_columns >= MANY_SCORES
         and objective.data.dense is None
-        and _takes_batches(objective, start)
+        and _takes_batches(objective, start, OEG_SCORE)
     )
 
 
@@ -279,11 +279,11 @@ def is_fast_average(objective: Objective, start: FloatArray) -> bool:
         and len(objective.data) >= MANY_SEQUENCES
         and objective.model.is_linear
         and cast(LinearModel, objective.model).n_columns >= MANY_LABELS
-        and _takes_batches(objective, start)
+        and _takes_batches(objective, start, SAG_SCORE)
     )
 
 
-def _takes_batches(objective: Objective, start: FloatArray) -> bool:
+def _takes_batches(objective: Objective, start: FloatArray, score_bytes: int) -> bool:
     """Whether small batches are worked on by compiled code, from a start without weights."""
     if objective.l1 or not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
@@ -291,14 +291,15 @@ def _takes_batches(objective: Objective, start: FloatArray) -> bool:
         return False
     if start.any() or objective.data.transitions is not None:
         return False
-    if _dual_bytes(cast(LinearModel, objective.model), objective.data.n_tokens) > DUAL_BYTES:
+    model, tokens = cast(LinearModel, objective.model), objective.data.n_tokens
+    if score_bytes * _batch_scores(model, tokens) > BATCH_BYTES:
         return False
     from crfkit.oracles.batches import is_compiled  # with all that batches need
 
     return is_compiled(objective.model, objective.structure)
 
 
-def _dual_bytes(model: LinearModel, tokens: int) -> float:
-    """Return about the bytes that OEG holds: 4 a score, where each batch has a table of steps."""
+def _batch_scores(model: LinearModel, tokens: int) -> float:
+    """Return about how many scores batches have, where each has a table of steps."""
     table: float = model.table_cells
-    return float(4 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))
+    return float(tokens * (model.n_columns + table / solvers.OEG().batch_tokens))

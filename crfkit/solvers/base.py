@@ -20,8 +20,9 @@ from crfkit.objective.batch import Objective
 
 Callback = Callable[[IterationRecord, FloatArray], bool | None]
 
-# So many times memory is given back that the preparations and first steps of a search have left.
-FIRST_RECORDS = 3
+# So many times memory is given back that the preparations and first steps of a search have left:
+# lists of about so many times the size of the parameters.
+FIRST_RECORDS, LISTS = 3, 16
 # What solvers may need of a loss: attributes of it, and names for messages.
 LOSS_NEEDS: dict[str, str] = {
     "is_smooth": "a differentiable loss",
@@ -192,7 +193,7 @@ class SolverLog:
             self.parameters, self._lowest = w, value
         self.history.append(record)
         if len(self.history) <= FIRST_RECORDS:
-            return_memory(self.objective.data.nbytes)
+            return_memory(LISTS * w.nbytes)
         return bool(self.callback is not None and self.callback(record, w))
 
     def guard(self, iterate: Callable[..., SolverResult], *arguments: Any) -> SolverResult:
@@ -256,7 +257,7 @@ def resume(
             return False
         return callback(shifted(record), w)
 
-    return_memory(objective.data.nbytes)  # of what the one before has kept
+    return_memory(LISTS * before.parameters.nbytes)  # of what the one before has kept
     try:
         after: SolverResult = solver.solve(objective, before.parameters, told)
     except KeyboardInterrupt:  # before its first evaluation was done

@@ -49,15 +49,19 @@ def test_numbers_of_16_bits_are_those_that_were_kept(rng):
     known = 0.1 * np.arange(7) - 1.0
     np.testing.assert_allclose(vectors.potentials, known + 0.3 * (target - known), rtol=1e-13)
     along = direction.copy()
-    inner, slope = eg.compare_short(place, 1.0, step, before, vectors)
+    inner, slope, square = eg.compare_short(place, 1.0, step, before, vectors)
     close = step * (2 * np.sqrt(np.abs(exact) / step) + 1)  # between two squares
     assert (np.abs(vectors.residual - exact) <= close).all()
     np.testing.assert_array_equal(vectors.change, vectors.residual)
     np.testing.assert_allclose(inner, vectors.potentials @ vectors.residual, rtol=1e-13)
     np.testing.assert_allclose(slope, vectors.change @ along, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(square, vectors.change @ vectors.change, rtol=1e-13)
     kept, roots = np.empty((2, 7), np.uint16)
     low, step_kept = vectors.potentials.min(), np.ptp(vectors.potentials) / eg.LARGEST
-    eg.keep_short(place, low, step_kept, vectors, kept, roots)
-    assert (np.abs(low + step_kept * kept - vectors.potentials) <= step_kept).all()
+    rounded = vectors.potentials.copy()
+    eg.round_short(place, low, step_kept, rounded)
+    assert (np.abs(rounded - vectors.potentials) <= step_kept).all()
+    eg.keep_short(place, low, step_kept, vectors._replace(potentials=rounded), kept, roots)
+    np.testing.assert_allclose(low + step_kept * kept, rounded, rtol=0, atol=1e-9 * step_kept)
     signed = roots.astype(float) - eg.ZERO
     np.testing.assert_allclose(step * signed * np.abs(signed), vectors.residual, rtol=1e-13)

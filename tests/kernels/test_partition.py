@@ -41,7 +41,8 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values, bits, mon
         heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
         design = make_design(weights, data, threads, heads=heads)
     lists = design.batches
-    small = (design.rows, design.cells, lists.rows, lists.tokens, lists.ends)
+    assert len(design.rows) == 0 and lists.token_ptr[-1] == len(lists.tokens)
+    small = (design.cells, lists.rows, lists.tokens, lists.ends)
     assert {array.itemsize for array in small} == {bits // 8}
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
@@ -57,28 +58,28 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values, bits, mon
 
 def _by_lists(design, flat, chunks, weights):
     """Scores of all tokens, and the gradient to the weights for the scores as residual."""
-    stride, table = design.stride, weights.table(flat)
-    scores = np.zeros((len(design.row_ptr) - 1, weights.width))
+    stride, table, lists = design.stride, weights.table(flat), design.batches
+    scores = np.zeros((lists.heads[-1], weights.width))
     gradients = []
     for batch, chunk in enumerate(chunks):
         own, gradient = scores[chunk.tokens], np.zeros(weights.size)
-        for t in range(chunk.tokens.start, chunk.tokens.stop):
-            for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
-                scores[t] += design.row_values[n * stride] * table[design.rows[n]]
-        lists, tokens = design.batches, chunk.tokens
-        cells = range(design.cell_ptr[tokens.start], design.cell_ptr[tokens.stop])
+        cells = range(lists.cell_ptr[batch], lists.cell_ptr[batch + 1])
         for n in cells:
             value = design.cell_values[n * stride] * flat[design.positions[n]]
             own.reshape(-1)[design.cells[n]] += value
         rows = range(lists.ptr[batch], lists.ptr[batch + 1])
         assert (np.diff(lists.rows[rows].astype(int)) > 0).all()
-        start = begin = design.row_ptr[tokens.start]
+        entries, begin = [], lists.token_ptr[batch]
         for c in rows:
-            for n in range(begin, start + lists.ends[c]):
-                value = lists.values[n * stride] * own[lists.tokens[n]]
-                weights.table(gradient)[lists.rows[c]] += value
-            begin = start + lists.ends[c]
-        assert begin == design.row_ptr[tokens.stop]
+            end = lists.token_ptr[batch] + lists.ends[c]
+            assert (np.diff(lists.tokens[begin:end].astype(int)) > 0).all()
+            entries += [(n, lists.rows[c]) for n in range(begin, end)]
+            begin = end
+        assert begin == lists.token_ptr[batch + 1]
+        for n, h in entries:
+            own[lists.tokens[n]] += lists.values[n * stride] * table[h]
+        for n, h in entries:
+            weights.table(gradient)[h] += lists.values[n * stride] * own[lists.tokens[n]]
         for n in cells:
             value = design.cell_values[n * stride] * own.reshape(-1)[design.cells[n]]
             gradient[design.positions[n]] += value

@@ -266,11 +266,11 @@ def test_control_c_during_the_trial_is_no_handing_over(sparse, many, monkeypatch
     assert (result.n_iter, result.interrupted) == (3, True)
 
 
-def test_tables_of_steps_count_as_memory_of_the_dual(sparse):
+def test_tables_of_steps_count_as_scores_of_batches(sparse):
     with ThreadMap(1) as threads:
         model = make_objective(*sparse, threads).model
-    per_token = auto._dual_bytes(model, 400) / 400
-    assert per_token == pytest.approx(8 * (3 + 9 / 400))
+    per_token = auto._batch_scores(model, 400) / 400
+    assert per_token == pytest.approx(3 + 9 / 400)
 
 
 def test_the_expected_number_of_passes_follows_the_gap():
