@@ -1,9 +1,10 @@
-"""Peak memory of training: each solver, and python-crfsuite, in a process of its own.
+"""Peak memory of training: whole fits, and python-crfsuite, each in a process of its own.
 
-A process imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The
-sequences are read one by one, so that no more than one is held as strings. Beyond the imports is
-what reading, encoding and training take; "start" is the memory of numba and scikit-learn alone, or
-of python-crfsuite.
+The peer trains for some iterations only: it takes all its memory before the first one. A process
+imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The sequences
+are read one by one, so that no more than one is held as strings. Beyond the imports is what
+reading, encoding and training take; "start" is the memory of numba and scikit-learn alone, or of
+python-crfsuite.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from __future__ import annotations
 import functools
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import _measure
 
-ITERATIONS = 5
-PACKAGES = ("lbfgs", "oeg", "auto", "python-crfsuite")
+PEER, PEER_ITERATIONS = "python-crfsuite", 5
+FITS = {"auto, c2=1": 1.0, "auto, c2=0.1": 0.1}
 DATASETS = (
     "gmb_ner", "brown_pos", "conll2002_es", "conll2000", "ud_english_ewt", "headers_cora",
     "usaddress",
@@ -31,7 +31,7 @@ def train(package: str, dataset: str, limit: int | None) -> dict[str, float]:
     """Train for some iterations in this process and return its memory, in MiB."""
     import _words
 
-    run = crfsuite if package == "python-crfsuite" else functools.partial(crfkit, package)
+    run = crfsuite if package == PEER else functools.partial(crfkit, FITS[package])
     found = run(_words.stream(dataset, limit))
     peak = _measure.peak_mib()
     return found | {"peak": peak, "beyond the start": peak - found["start"]}
@@ -46,13 +46,13 @@ def crfsuite(stream: Iterator[Any]) -> dict[str, float]:
     for attributes, labels in stream:
         trainer.append(attributes, labels)
     encoded = _measure.rss_mib()
-    trainer.set_params({"c2": 1.0, "max_iterations": ITERATIONS})
+    trainer.set_params({"c2": 1.0, "max_iterations": PEER_ITERATIONS})
     trainer.train("")
     return {"start": start, "encoded": encoded}
 
 
-def crfkit(solver: str, stream: Iterator[Any]) -> dict[str, float]:
-    """Train by a solver of crfkit."""
+def crfkit(c2: float, stream: Iterator[Any]) -> dict[str, float]:
+    """Train by crfkit until its own end."""
     import numba  # noqa: F401
     import sklearn.base  # noqa: F401
 
@@ -68,9 +68,7 @@ def crfkit(solver: str, stream: Iterator[Any]) -> dict[str, float]:
 
     packed = SequenceVectorizer().fit_transform(attributes())
     encoded = _measure.rss_mib()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some iterations are not enough, on purpose
-        CRFClassifier(solver=solver, c2=1.0, max_iter=ITERATIONS, n_jobs=2).fit(packed, y)
+    CRFClassifier(c1=0.0, c2=c2, n_jobs=2).fit(packed, y)
     size = packed.nbytes / packed.n_tokens
     return {"start": start, "encoded": encoded, "bytes a token": size}
 
@@ -78,11 +76,11 @@ def crfkit(solver: str, stream: Iterator[Any]) -> dict[str, float]:
 def measure(dataset: str, limit: int | None) -> dict[str, Any]:
     """Train each in a process of its own."""
     arguments = [dataset, *([] if limit is None else [str(limit)])]
-    runs = {name: _measure.in_child("memory.py", name, *arguments) for name in PACKAGES}
-    theirs = runs["python-crfsuite"]
+    runs = {name: _measure.in_child("memory.py", name, *arguments) for name in (*FITS, PEER)}
+    theirs = runs[PEER]
     shares = {
         name: {key: runs[name][key] / theirs[key] for key in ("peak", "beyond the start")}
-        for name in PACKAGES[:-1]
+        for name in FITS
     }
     return {"MiB": runs, "share of python-crfsuite's": shares}
 

@@ -159,11 +159,13 @@ def memory_lines() -> list[str]:
     """Return the table of peak memory."""
     rows = [
         (f"{name}, {package}", *(f"{run[key]:,.0f}" for key in
-                                 ("start", "encoded", "peak", "beyond the start")))
+                                 ("start", "encoded", "peak", "beyond the start")),
+         f"{run['beyond the start'] / case['MiB'][PEER]['beyond the start']:.2f} x")
         for name, case in cases("memory").items()
         for package, run in case["MiB"].items()
     ]  # fmt: skip
-    return table(("MiB", "start", "data encoded", "peak", "beyond the start"), rows)
+    head = ("MiB", "start", "data encoded", "peak", "beyond the start", f"of {PEER}'s")
+    return table(head, rows)
 
 
 def scaling_lines() -> list[str]:
@@ -317,10 +319,10 @@ def readme_rows() -> list[Row]:
                  for n in (1, 2)]  # fmt: skip
     memory = cases("memory").get("conll2000", {}).get("MiB")
     if memory:
-        rows += [compared(f"peak memory of a process that trains by {name}{without}",
+        rows += [compared(f"peak memory of a fit, {name}{without}",
                           memory[name][key], memory[PEER][key], "{:.0f} MiB")
                  for key, without in (("peak", ""), ("beyond the start", ", without imports"))
-                 for name in ("lbfgs", "oeg")]  # fmt: skip
+                 for name in ("auto, c2=1", "auto, c2=0.1")]  # fmt: skip
     return rows
 
 

@@ -35,7 +35,7 @@ def _emit_number(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 def to_bfloat(x: float) -> int:
     """Return the bits of the nearest number of 16 bits; of two, that with an even last bit."""
     bits = int(np.float32(x).view(np.uint32))
-    return np.uint16(((bits + (bits >> 16 & 1) + ALMOST_HALF) >> 16) & 0xFFFF)
+    return ((bits + (bits >> 16 & 1) + ALMOST_HALF) >> 16) & 0xFFFF
 
 
 @emitted(numba.types.float64, _emit_number)
