@@ -19,9 +19,9 @@ from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, l
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
-# What is kept of a distribution is not quite what the kept potentials stand for: at first it is all
-# on the true labels, later these are rounded. Where not even a step of this rate raises the dual,
-# it is kept all the same, so that both agree, and the next one has another rate.
+# At first all of a distribution is on the true labels, which is not quite what the potentials stand
+# for; later, rounding may hide what a short step does. Where not even a step of the first rate
+# raises the dual, it is kept all the same, so that both agree; the next one has the second rate.
 LEAST_RATE, NEXT_RATE = 1e-4, 1e-2
 TINY = 1e-300
 # Numbers of 16 bits: the largest; what stands for a residual of 0, and the largest beside it.
@@ -55,9 +55,8 @@ class DualBlocks(NamedTuple):
 class ShortBlocks(NamedTuple):
     """The same in half the room: numbers of steps, which differ from batch to batch.
 
-    Potentials are rounded where they are kept: entropies and residuals are those before, so that no
-    bound depends on it. They are rounded up or down at random: small moves are not lost. Residuals
-    are kept by their square roots: most are small.
+    Potentials are rounded before all else is computed from what they are, up or down at random:
+    small moves are not lost. Residuals are kept by their square roots: most are small.
     """
 
     potentials: LabelArray  # (T,) how many steps above the least
