@@ -24,7 +24,7 @@ from tests.objective.test_batch import make_data, make_objective
 class Quadratic:
     """``1/2 (w - b)' A (w - b)`` with a known optimum."""
 
-    loss, threads, nonnegative = LogLoss(), SERIAL, None
+    loss, threads, nonnegative, l2 = LogLoss(), SERIAL, None, 0.0
 
     def __init__(self, rng, size=8, l1=0.0):
         root = rng.normal(size=(size, size))
@@ -128,6 +128,23 @@ def test_owlqn_meets_the_optimality_conditions_of_the_l1_penalty(rng, l1):
     assert 0 < zero.sum() < len(w)
     np.testing.assert_allclose(gradient[~zero], -l1 * np.sign(w[~zero]), atol=1e-5)
     assert (np.abs(gradient[zero]) <= l1 + 1e-9).all()
+
+
+class Stalled(Quadratic):
+    """A value that no longer falls, and a gradient of some size far from the origin."""
+
+    def value_and_grad(self, w):
+        self.evaluations += 1
+        return 1000.0 - 1e-9 * self.evaluations, np.full(len(w), 1.0)
+
+
+@pytest.mark.parametrize(("l2", "converged"), [(0.0, False), (0.01, False), (0.2, True)])
+def test_a_stall_is_convergence_where_the_penalty_says_that_the_optimum_is_near(rng, l2, converged):
+    """With eight numbers of 1, the optimum is at most ``8 / (4 l2)`` below: 1 % of the value."""
+    objective = Stalled(rng)
+    objective.l2 = l2
+    found = LBFGS(gtol=0.0, max_iter=60).solve(objective, np.full(8, 1e6))
+    assert found.converged == converged
 
 
 def test_owlqn_of_a_quadratic_equals_its_closed_form(rng):
@@ -244,7 +261,7 @@ def test_parameters_out_of_range_are_errors(rng, name, value):
 
 def test_a_line_that_leaves_the_domain_is_searched_nearer():
     class Barrier:
-        l1, evaluations, nonnegative = 0.0, 0, None
+        l1, l2, evaluations, nonnegative = 0.0, 0.0, 0, None
         loss, threads = LogLoss(), SERIAL
 
         def value_and_grad(self, w):

@@ -39,8 +39,8 @@ CHECKS: dict[str, Check] = {
 # Of those that learn the curvature from some steps, and search along lines.
 QUASI_NEWTON: dict[str, Check] = {"memory": optional_count, "max_line_search": at_least_one}
 # A stall is the optimum if the norms of gradient and parameters have a product below this part of
-# the value; else the curvature is forgotten once.
-FLAT = 0.1
+# the value, or if it is at most so large a part of it below; else the curvature is forgotten once.
+FLAT, SURE = 0.1, 0.02
 # A search that knows no gap is at its end if steps in single parameters would gain less than this
 # share of the objective.
 NEAR = 3e-3
@@ -251,7 +251,9 @@ class BatchSolver(Solver):
         norm = record.gradient_norm
         if not math.isfinite(norm):
             return f"the gradient is not finite. {SCALE}", False
-        flat = norm * size <= FLAT * abs(record.value)  # not so where the parameters run off
+        # Not where parameters run off. With c2 the optimum is at most norm**2 / (4 c2) below.
+        sure = norm**2 <= 4.0 * log.objective.l2 * SURE * abs(record.value)
+        flat = norm * size <= FLAT * abs(record.value) or sure
         if norm <= self.gtol * (size if flat else 1.0):
             return f"the gradient norm {norm:.3g} is below gtol", True
         if self._has_stalled(log, restarted):

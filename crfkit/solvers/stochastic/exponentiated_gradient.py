@@ -200,6 +200,10 @@ class DualState(BatchUpdates):
         self._read = self.oracle.pack(parameters)
         self.update(np.arange(len(self.batches)))
 
+    def _workspace(self, room: Any) -> Any:
+        """Return the room: no more is needed."""
+        return room
+
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         oracle, views = self.oracle, self.oracle.weights
         weights = DualWeights(views(self._read), views(self.dual), views(self.w))

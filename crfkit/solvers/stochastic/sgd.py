@@ -247,6 +247,10 @@ class Descent(BatchUpdates, Search):
                 0, len(v), self.numbers[kernels.SCALE], self.numbers[kernels.DUE], paid, v
             )
 
+    def _workspace(self, room: Any) -> Any:
+        """Return the room: no more is needed."""
+        return room
+
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         l1 = self.batches.penalty.l1 / len(self.batches)
         settings = kernels.DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)

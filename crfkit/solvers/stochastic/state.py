@@ -43,9 +43,9 @@ class BatchUpdates(ABC):
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         """Update batches, or do that part of it."""
 
+    @abstractmethod
     def _workspace(self, room: Any) -> Any:
         """Return what the updates of a thread need, given room for a batch: more, maybe."""
-        return room
 
     def update(self, order: IntArray, batches_per_update: int = 1) -> None:
         """Update some batches, so many of them from the same weights, over threads."""
