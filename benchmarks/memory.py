@@ -1,7 +1,6 @@
 """Peak memory of training: whole fits, and python-crfsuite, each in a process of its own.
 
-The peer trains for some iterations only: it takes all its memory before the first one. A process
-imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The sequences
+The peer trains for some iterations only, and takes a little more in a whole fit. A process imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The sequences
 are read one by one, so that no more than one is held as strings. Beyond the imports is what
 reading, encoding and training take; "start" is the memory of numba and scikit-learn alone, or of
 python-crfsuite.
@@ -28,7 +27,7 @@ QUICK_SEQUENCES = 300
 
 
 def train(package: str, dataset: str, limit: int | None) -> dict[str, float]:
-    """Train for some iterations in this process and return its memory, in MiB."""
+    """Train in this process and return its memory, in MiB."""
     import _words
 
     run = crfsuite if package == PEER else functools.partial(crfkit, FITS[package])

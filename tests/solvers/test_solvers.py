@@ -24,7 +24,7 @@ from tests.objective.test_batch import make_data, make_objective
 class Quadratic:
     """``1/2 (w - b)' A (w - b)`` with a known optimum."""
 
-    loss, threads, nonnegative, l2 = LogLoss(), SERIAL, None, 0.0
+    loss, threads, nonnegative, l2, is_convex = LogLoss(), SERIAL, None, 0.0, True
 
     def __init__(self, rng, size=8, l1=0.0):
         root = rng.normal(size=(size, size))
@@ -138,11 +138,14 @@ class Stalled(Quadratic):
         return 1000.0 - 1e-9 * self.evaluations, np.full(len(w), 1.0)
 
 
-@pytest.mark.parametrize(("l2", "converged"), [(0.0, False), (0.01, False), (0.2, True)])
-def test_a_stall_is_convergence_where_the_penalty_says_that_the_optimum_is_near(rng, l2, converged):
+@pytest.mark.parametrize("convex", [True, False])
+@pytest.mark.parametrize(("l2", "near"), [(0.0, False), (0.01, False), (0.2, True)])
+def test_a_stall_is_convergence_where_the_penalty_says_that_the_optimum_is_near(
+    rng, l2, near, convex
+):
     """With eight numbers of 1, the optimum is at most ``8 / (4 l2)`` below: 1 % of the value."""
-    objective = Stalled(rng)
-    objective.l2 = l2
+    objective, converged = Stalled(rng), near and convex
+    objective.l2, objective.is_convex = l2, convex
     found = LBFGS(gtol=0.0, max_iter=60).solve(objective, np.full(8, 1e6))
     assert found.converged == converged
 
@@ -262,7 +265,7 @@ def test_parameters_out_of_range_are_errors(rng, name, value):
 def test_a_line_that_leaves_the_domain_is_searched_nearer():
     class Barrier:
         l1, l2, evaluations, nonnegative = 0.0, 0.0, 0, None
-        loss, threads = LogLoss(), SERIAL
+        loss, threads, is_convex = LogLoss(), SERIAL, True
 
         def value_and_grad(self, w):
             self.evaluations += 1

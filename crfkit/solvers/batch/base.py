@@ -251,8 +251,10 @@ class BatchSolver(Solver):
         norm = record.gradient_norm
         if not math.isfinite(norm):
             return f"the gradient is not finite. {SCALE}", False
-        # Not where parameters run off. With c2 the optimum is at most norm**2 / (4 c2) below.
-        sure = norm**2 <= 4.0 * log.objective.l2 * SURE * abs(record.value)
+        # Not where parameters run off. With c2 the optimum of a convex objective is at most
+        # norm**2 / (4 c2) below.
+        most = 4.0 * log.objective.l2 * SURE * abs(record.value)
+        sure = norm**2 <= most and log.objective.is_convex
         flat = norm * size <= FLAT * abs(record.value) or sure
         if norm <= self.gtol * (size if flat else 1.0):
             return f"the gradient norm {norm:.3g} is below gtol", True

@@ -94,9 +94,9 @@ class OEG(MiniBatchSolver):
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first ones are made with a
     larger c2. Holds two numbers of 16 bits for each token and label, of 32 where `tol` is below
     1e-5, and as many for two tables of transitions a batch; where there are at least 64 labels, and
-    these numbers take more than 64 MiB, in a temporary file. A start is used
-    where its dual is above that of the usual one. Stopped after a few passes, the parameters need
-    not be better than the start: only the dual rises in each.
+    these numbers take more than 64 MiB, in a temporary file. A start is used where its dual is
+    above that of the usual one. Stopped after a few passes, the parameters need not be better than
+    the start: only the dual rises, but for rounding and for batches that would else be stuck.
 
     Examples
     --------
