@@ -1,9 +1,10 @@
 """Peak memory of training: whole fits, and python-crfsuite, each in a process of its own.
 
-The peer trains for some iterations only, and takes a little more in a whole fit. A process imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The sequences
-are read one by one, so that no more than one is held as strings. Beyond the imports is what
-reading, encoding and training take; "start" is the memory of numba and scikit-learn alone, or of
-python-crfsuite.
+The peer trains for some iterations only, and takes a little more in a whole fit. A process imports
+what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The sequences are read
+one by one, so that no more than one is held as strings. Beyond the imports is what reading,
+encoding and training take; "start" is the memory of numba and scikit-learn alone, or of python-
+crfsuite.
 """
 
 from __future__ import annotations
