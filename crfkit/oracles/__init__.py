@@ -1,13 +1,5 @@
 """What compiled solvers ask of a structure and of a potentials model."""
 
-from crfkit.oracles import linear_chain, segment_batches, semimarkov
 from crfkit.oracles.base import Oracle, find_oracle, register_oracle
 
-__all__ = [
-    "Oracle",
-    "find_oracle",
-    "linear_chain",
-    "register_oracle",
-    "segment_batches",
-    "semimarkov",
-]
+__all__ = ["Oracle", "find_oracle", "register_oracle"]

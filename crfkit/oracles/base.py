@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,6 +66,16 @@ class Oracle(ABC):
 Maker = Callable[[Any, Any, PackedSequences, LabelOrder, ThreadMap], Oracle | None]
 
 ORACLES: dict[tuple[type, type], Maker] = {}
+# Where those of a model are registered. A module is imported when the first model of it comes: its
+# kernels take memory.
+HOMES = {"LinearChainModel": "linear_chain", "SemiMarkovModel": "semimarkov"}
+
+
+def import_home(homes: Mapping[str, str], model: Any) -> None:
+    """Import the module that registers what is made for a model, if this package has one."""
+    home = homes.get(type(model).__name__)
+    if home is not None:
+        import_module(f"crfkit.oracles.{home}")
 
 
 def register_oracle(model: type, structure: type, make: Maker) -> None:
@@ -76,6 +87,7 @@ def find_oracle(
     model: Any, structure: Any, data: PackedSequences, order: LabelOrder, threads: ThreadMap
 ) -> Oracle | None:
     """Return the oracle of a model, and the structure that adds what is not learned, or None."""
+    import_home(HOMES, model)
     for kind in type(structure).__mro__:
         make = ORACLES.get((type(model), kind))
         if make is not None:

@@ -17,6 +17,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSum
 from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainRoom
 from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
+from crfkit.oracles.base import import_home
 from crfkit.oracles.design import batch_room, make_design
 from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
 from crfkit.potentials import LinearModel
@@ -245,6 +246,8 @@ class BatchMaker(NamedTuple):
 
 
 BATCH_ORACLES: dict[tuple[type, type], BatchMaker] = {}
+# Where those of a model are registered that stand in another module.
+BATCH_HOMES = {"SemiMarkovModel": "segment_batches"}
 
 
 def find_batch_oracle(batches: BatchData) -> BatchOracle | None:
@@ -256,6 +259,7 @@ def find_batch_oracle(batches: BatchData) -> BatchOracle | None:
 
 def is_compiled(model: Any, structure: Structure) -> bool:
     """Whether batches of a model and a structure with the log loss have an oracle."""
+    import_home(BATCH_HOMES, model)
     maker = BATCH_ORACLES.get((type(model), type(structure)))
     return maker is not None and not model.extra_blocks and maker.suits(model, structure)
 

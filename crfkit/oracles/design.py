@@ -14,13 +14,12 @@ from crfkit.kernels.design import partition as kernels
 from crfkit.kernels.design.batch import BatchRoom
 from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.oracles.weights import AlignedWeights, aligned
+from crfkit.potentials.attributes import short_pointers
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
 # Rows, columns, and positions in a batch, are numbers of 16 bits if none is larger.
 SMALL = 65_535
-# Where tokens begin in lists are numbers of 32 bits if there are no more entries.
-MOST_ENTRIES = 2**31 - 1
 
 
 def pieces_of(count: int) -> list[tuple[int, int]]:
@@ -86,27 +85,23 @@ def make_design(
         return design
     of_dense = groups if dense_heads is None else frozen(dense_heads)
     batches = _batch_rows(design, groups, of_dense, threads)
-    nothing = design.row_ptr[:1]
+    nothing: Any = frozen(np.array(design.row_ptr[:1]))  # a view would keep all of them
     return design._replace(
-        row_ptr=nothing, rows=design.rows[:0], row_values=NO_BATCHES.values, cell_ptr=nothing,
-        batches=batches,
+        row_ptr=nothing, rows=frozen(np.empty(0, kind)), row_values=NO_BATCHES.values,
+        cell_ptr=nothing, batches=batches,
     )  # fmt: skip
 
 
 def _starts(
     features: kernels.Attributes, places: kernels.WeightPositions, n_tokens: int, threads: ThreadMap
 ) -> list[IntArray | CodeArray]:
-    """Return where the rows of each token start, and its single weights, (N + 1,).
-
-    They have 32 bits if there is room.
-    """
+    """Return where the rows of each token start, and its single weights, (N + 1,)."""
     rows, cells = counts = np.zeros((2, n_tokens + 1), np.int64)
     threads(
         lambda piece: kernels.entries_count(*piece, features, places, rows[1:], cells[1:]),
         pieces_of(n_tokens),
     )
-    starts = np.cumsum(counts, axis=1)
-    return [frozen(ptr.astype(np.int32 if ptr[-1] <= MOST_ENTRIES else np.int64)) for ptr in starts]
+    return list(map(short_pointers, np.cumsum(counts, axis=1)))
 
 
 def _batch_rows(

@@ -30,8 +30,15 @@ FULL = (2, 4)
 FULL_BY_TOKEN = (2, 12)
 # The rows of sums are those of lists: see `gather_rows`.
 AS_THEY_ARE = frozen(np.zeros(1, np.uint32))
+# So many entries can be counted in numbers of 32 bits.
+MOST_ENTRIES = 2**31 - 1
 # Multipliers of a hash of rows.
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def short_pointers(ptr: IntArray) -> CodeArray | IntArray:
+    """Return where lists start, and the end, in numbers of 32 bits if there is room."""
+    return frozen(ptr.astype(np.int32)) if ptr[-1] <= MOST_ENTRIES else frozen(ptr)
 
 
 class Part(NamedTuple):
@@ -85,12 +92,12 @@ class RowIndex:
         return weights[: self.shape[0] * self.n_columns].reshape(self.shape)
 
     def spread(self, weights: FloatArray) -> FloatArray:
-        """Return the table of weights, shape (P,); 0 where there is none."""
+        """Return weights, shape (P,), as a table, 0 where there is none: a new one if need be."""
         if self.complete:
             return self.view(frozen(weights))
         table = np.zeros(self.shape)
         kernels.spread_rows(self.attributes, self.ptr, self.columns, frozen(weights), table)
-        return frozen(table)
+        return table
 
     def collect(self, table: FloatArray, begin: int, end: int, out: FloatArray) -> None:
         """Add the rows ``begin:end`` of a table to weights, shape (P,)."""
@@ -120,17 +127,19 @@ class BoundWeights:
         """The weights of attributes with full rows, for training, shape (H, C)."""
         with self._lock:
             if self._table is None:
-                self._table = self._weights.full.spread(self.pairs)
+                self._table = frozen(self._weights.full.spread(self.pairs))
             return self._table
 
     def folded(self, folding: Folding | None) -> FloatArray:
         """Return the table, folded if need be; the last one is kept: blocks take turns."""
-        table = self.table
         if folding is None:
-            return table
+            return self.table
         with self._lock:
             if self._folded is None or self._folded[0] is not folding:
-                self._folded = folding, folding.fold(table)
+                self._folded = None  # before there is another one: it may be large
+                table = self._weights.full.spread(self.pairs)
+                folding.fold(table)
+                self._folded = folding, frozen(table)
             return self._folded[1]
 
     @property
@@ -146,7 +155,7 @@ class BoundWeights:
                     codes, layout.shape[0], frozen(single), layout.ptr, layout.columns,
                     frozen(self.pairs),
                 )  # fmt: skip
-                self._by_token = pairs, layout.spread(self.pairs)
+                self._by_token = pairs, frozen(layout.spread(self.pairs))
             return self._by_token
 
     def add_dense(self, part: Part, out: FloatArray) -> None:

@@ -35,7 +35,14 @@ from crfkit.kernels.design.gather import (
     scatter_dense,
     spread_rows,
 )
-from crfkit.potentials.attributes import AS_THEY_ARE, AttributeWeights, BoundWeights, Part, RowIndex
+from crfkit.potentials.attributes import (
+    AS_THEY_ARE,
+    AttributeWeights,
+    BoundWeights,
+    Part,
+    RowIndex,
+    short_pointers,
+)
 
 # Bits of a position or place that an entry keeps.
 BITS = 16
@@ -57,11 +64,11 @@ MOST_LINKS = 16
 class Rows(NamedTuple):
     """The entries of a part whose attributes have full rows, token by token and turned around."""
 
-    row_ptr: IntArray  # (n + 1,)
+    row_ptr: CodeArray | IntArray  # (n + 1,)
     slots: PlaceArray  # (nnz,) rows of the table
     values: FloatArray  # (nnz,) or (1,)
     columns: IdArray  # (C,) rows of the table that occur, rising
-    col_ptr: IntArray  # (C + 1,)
+    col_ptr: CodeArray | IntArray  # (C + 1,)
     rows: PlaceArray  # (nnz,) rows of the part
     turned: FloatArray  # (nnz,) or (1,): the values in this order
     bounds: IntArray  # where the share of each thread starts in `columns`, and the end
@@ -270,11 +277,11 @@ def _rows(
     values = frozen(values)
     columns = ordered[starts]
     return Rows(
-        row_ptr=frozen(row_ptr),
+        row_ptr=short_pointers(row_ptr),
         slots=frozen(slots.astype(PLACES[n_slots > MOST_PLACES], copy=False)),
         values=values,
         columns=frozen(columns),
-        col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
+        col_ptr=short_pointers(np.append(starts, len(slots))),
         rows=frozen(tokens.astype(PLACES[len(row_ptr) > MOST_PLACES], copy=False)),
         turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),
@@ -385,11 +392,9 @@ class Folding:
         members = [links[a, : count[a]] for a in some]
         self._members: IdArray = frozen(np.concatenate([np.empty(0, np.uint32), *members]))
 
-    def fold(self, table: FloatArray) -> FloatArray:
-        """Return a table whose rows hold what they take along."""
-        folded = table.copy()
-        fold_rows(self._owners, self._members, folded)
-        return frozen(folded)
+    def fold(self, table: FloatArray) -> None:
+        """Have the rows of a table hold what they take along."""
+        fold_rows(self._owners, self._members, table)
 
     def unfold(self, table: FloatArray) -> None:
         """Turn the gradient to the rows of a folded table into the one to all rows."""

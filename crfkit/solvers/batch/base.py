@@ -181,8 +181,7 @@ class BatchSolver(Solver):
         self.check_parameters()
         check_match(self, objective)
         vectors, log = Vectors.of(objective, len(start)), SolverLog(objective, callback)
-        first = within_bounds(start, objective.nonnegative)
-        return log.guard(self._iterate, objective, vectors, first, log)
+        return log.guard(self._iterate, objective, vectors, start, log)
 
     @abstractmethod
     def _memory(self, objective: Objective, vectors: Vectors) -> Memory:
@@ -204,12 +203,8 @@ class BatchSolver(Solver):
     def _iterate(
         self, objective: Objective, vectors: Vectors, start: FloatArray, log: SolverLog
     ) -> SolverResult:
-        value, gradient = self._evaluate(objective, vectors, start)
-        if not math.isfinite(value):
-            raise ValueError(f"the objective is {value} at the start; it must be finite.")
-        memory = self._memory(objective, vectors)
-        following: Point | None = Point(0.0, start, value, gradient)
-        point: Point | None = None
+        following: Point | None = self._first_point(objective, vectors, start)
+        memory, point = self._memory(objective, vectors), None
         restarted = 0
         while following is not None:
             following = following._replace(descent=self._descent(objective, vectors, following))
@@ -233,6 +228,14 @@ class BatchSolver(Solver):
                 memory.clear()
                 following = self._step(objective, vectors, point, memory)
         return _without_step(log, size, objective.loss.has_kinks)
+
+    def _first_point(self, objective: Objective, vectors: Vectors, start: FloatArray) -> Point:
+        """Return the nearest point that is allowed; ValueError if the value is not finite there."""
+        w = within_bounds(start, objective.nonnegative)
+        value, gradient = self._evaluate(objective, vectors, w)
+        if not math.isfinite(value):
+            raise ValueError(f"the objective is {value} at the start; it must be finite.")
+        return Point(0.0, w, value, gradient)
 
     def _descent(self, objective: Objective, vectors: Vectors, point: Point) -> FloatArray:
         """Return the (pseudo-)gradient."""
