@@ -8,9 +8,10 @@ from typing import Any, Self
 
 
 class HeldInterrupts:
-    """Lets an interrupt wait until numba is done: ``with held_interrupts: ...``, also nested.
+    """Lets an interrupt wait: ``with held_interrupts: ...``, also nested, until numba is done.
 
-    Numba and LLVM call functions of Python in which an exception is printed, and lost.
+    Numba and LLVM call functions of Python in which an exception is printed, and lost. Where that
+    is not so, `pass_on` raises it earlier.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,18 @@ class HeldInterrupts:
             if self._depth == 0 and self._usual is not None:
                 signal.signal(signal.SIGINT, self._usual)
                 if self._came:
+                    self._came = False
                     signal.raise_signal(signal.SIGINT)
+
+    def pass_on(self) -> None:
+        """Have an interrupt that came do what it usually does."""
+        if self._came and threading.current_thread() is threading.main_thread():
+            self._came = False
+            signal.signal(signal.SIGINT, self._usual)
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.signal(signal.SIGINT, self._note)
 
     def _note(self, *_: object) -> None:
         self._came = True

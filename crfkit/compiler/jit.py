@@ -62,6 +62,7 @@ LEFT_OUT = {
     "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
     "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting",
 }  # fmt: skip
+LAST_PASS = "nopython_backend"
 WRAPPER = "wrapper"  # numba's name of the code that is called from Python
 COMPILING = "compiling kernels, once for this machine ..."
 # All kernels that are compiled on their own.
@@ -93,8 +94,20 @@ class _WhileCompiling(event.Listener):  # type: ignore[misc]
                 held_interrupts.__exit__()
 
 
+class _BetweenPasses(event.Listener):  # type: ignore[misc]
+    """Lets an interrupt through, but where machine code is made already: it is kept first."""
+
+    def on_start(self, found: Any) -> None:
+        if not found.data["name"].startswith(LAST_PASS):
+            held_interrupts.pass_on()
+
+    def on_end(self, found: Any) -> None:
+        """Do nothing."""
+
+
 _while_compiling = _WhileCompiling()
 event.register("numba:compile", _while_compiling)
+event.register("numba:run_pass", _BetweenPasses())
 
 
 def tell_of_compiling() -> None:

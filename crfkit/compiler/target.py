@@ -14,6 +14,8 @@ from numba.core.codegen import get_host_cpu_features, ll
 from numba.core.descriptors import TargetDescriptor
 from numba.core.registry import CPUDispatcher, cpu_target
 
+from crfkit.compiler.interrupts import held_interrupts
+
 
 class LateContext:
     """Stands for numba's context of this machine."""
@@ -86,6 +88,11 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         del self.targetdescr
         self._compiler.targetdescr = _TARGET
+
+    def compile(self, sig: Any) -> Any:
+        """Compile or load a kernel for some types, and keep it; then an interrupt is heard."""
+        with held_interrupts:
+            return super().compile(sig)
 
 
 @cache

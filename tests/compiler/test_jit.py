@@ -5,7 +5,7 @@ import signal
 
 import numba
 import pytest
-from numba.extending import overload
+from numba.core import event
 
 from crfkit.compiler import jit
 from crfkit.compiler.interrupts import held_interrupts
@@ -39,22 +39,47 @@ def usual_interrupts():
     assert signal.signal(signal.SIGINT, handler) is signal.default_int_handler
 
 
+class Interrupting(event.Listener):
+    """Interrupts the first pass of a name."""
+
+    def __init__(self, name):
+        self.name, self.came = name, False
+
+    def on_start(self, found):
+        if found.data["name"].startswith(self.name) and not self.came:
+            self.came = True
+            signal.raise_signal(signal.SIGINT)
+
+    def on_end(self, found):
+        pass
+
+
 @pytest.mark.usefixtures("usual_interrupts")
-def test_an_interrupt_waits_for_the_compiler(monkeypatch):
-    def interrupted(x):
-        """Stand for what is compiled."""
-
-    @overload(interrupted)
-    def compile_interrupted(x):
-        signal.raise_signal(signal.SIGINT)
-        return lambda x: 2.0 * x
-
-    compiled = numba.njit(lambda x: interrupted(x))
+@pytest.mark.parametrize(("name", "kept"), [("nopython_type_inference", 0), (jit.LAST_PASS, 1)])
+def test_an_interrupt_ends_compiling_unless_that_is_all_but_done(monkeypatch, name, kept):
+    compiled = jit._dispatcher(lambda x: 2.0 * x, **jit.OPTIONS)
     monkeypatch.setattr(jit, "KERNELS", [compiled])
-    with pytest.raises(KeyboardInterrupt):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        event.install_listener("numba:run_pass", Interrupting(name)),
+    ):
         compiled(3.0)
-    assert len(compiled.overloads) == 1
+    assert len(compiled.overloads) == kept
     assert compiled(3.0) == 6.0
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_that_waits_is_passed_on_once():
+    done = []
+    with pytest.raises(KeyboardInterrupt), held_interrupts, held_interrupts:
+        held_interrupts.pass_on()  # none came
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+        held_interrupts.pass_on()
+        done.append(False)
+    assert done == [True]
+    with held_interrupts:
+        held_interrupts.pass_on()
 
 
 @pytest.mark.usefixtures("usual_interrupts")
