@@ -20,11 +20,7 @@ import _measure
 
 PEER, PEER_ITERATIONS = "python-crfsuite", 12
 # c2 and threads: one, as is the default and as the peer has, or two.
-FITS = {
-    "auto, c2=1": (1.0, None),
-    "auto, c2=0.1": (0.1, None),
-    "auto, c2=0.1, 2 threads": (0.1, 2),
-}
+FITS = {"auto, c2=1": (1.0, None), "auto, c2=0.1": (0.1, None), "auto, c2=0.1, 2 threads": (0.1, 2)}
 DATASETS = (
     "gmb_ner", "brown_pos", "conll2002_es", "conll2000", "ud_english_ewt", "headers_cora",
     "usaddress",
