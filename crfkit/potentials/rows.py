@@ -35,14 +35,7 @@ from crfkit.kernels.design.gather import (
     scatter_dense,
     spread_rows,
 )
-from crfkit.potentials.attributes import (
-    AS_THEY_ARE,
-    AttributeWeights,
-    BoundWeights,
-    Part,
-    RowIndex,
-    short_pointers,
-)
+from crfkit.potentials.attributes import AS_THEY_ARE, AttributeWeights, BoundWeights, Part, RowIndex
 
 # Bits of a position or place that an entry keeps.
 BITS = 16
@@ -64,11 +57,11 @@ MOST_LINKS = 16
 class Rows(NamedTuple):
     """The entries of a part whose attributes have full rows, token by token and turned around."""
 
-    row_ptr: CodeArray | IntArray  # (n + 1,)
+    row_ptr: IntArray  # (n + 1,)
     slots: PlaceArray  # (nnz,) rows of the table
     values: FloatArray  # (nnz,) or (1,)
     columns: IdArray  # (C,) rows of the table that occur, rising
-    col_ptr: CodeArray | IntArray  # (C + 1,)
+    col_ptr: IntArray  # (C + 1,)
     rows: PlaceArray  # (nnz,) rows of the part
     turned: FloatArray  # (nnz,) or (1,): the values in this order
     bounds: IntArray  # where the share of each thread starts in `columns`, and the end
@@ -277,11 +270,11 @@ def _rows(
     values = frozen(values)
     columns = ordered[starts]
     return Rows(
-        row_ptr=short_pointers(row_ptr),
+        row_ptr=frozen(row_ptr),
         slots=frozen(slots.astype(PLACES[n_slots > MOST_PLACES], copy=False)),
         values=values,
         columns=frozen(columns),
-        col_ptr=short_pointers(np.append(starts, len(slots))),
+        col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
         rows=frozen(tokens.astype(PLACES[len(row_ptr) > MOST_PLACES], copy=False)),
         turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),

@@ -157,7 +157,7 @@ def _few_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: 
 @kernel
 def gather_rows(
     columns: IdArray,  # (C,) rows of the sums; (1,): the range itself, and so many more
-    ptr: CodeArray | IntArray,  # (C + 1,)
+    ptr: IntArray,  # (C + 1,)
     rows: PlaceArray,  # (nnz,) rows of the table, list by list
     values: FloatArray,  # (nnz,) or (1,)
     step: int,
@@ -173,25 +173,25 @@ def gather_rows(
     Lists are short: what rows are like is asked once for all.
     """
     size, listed = table.shape[1], min(columns.shape[0] - 1, 1)
-    low = int(ptr[begin]) if begin < end else 0
+    low = ptr[begin] if begin < end else 0
     if size < WIDTH:
         for c in range(begin, end):
-            row, high = columns[c * listed] + (1 - listed) * c, int(ptr[c + 1])
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
             _few_add(rows, values, step, low, high, table, row, out)
             low = high
     elif size <= 2 * WIDTH:
         for c in range(begin, end):
-            row, high = columns[c * listed] + (1 - listed) * c, int(ptr[c + 1])
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
             two_add(rows, values, step, low, high, table, row, out)
             low = high
     elif size <= STRIP:
         for c in range(begin, end):
-            row, high = columns[c * listed] + (1 - listed) * c, int(ptr[c + 1])
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
             three_add(rows, values, step, low, high, table, row, out)
             low = high
     else:
         for c in range(begin, end):
-            row, high = columns[c * listed] + (1 - listed) * c, int(ptr[c + 1])
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
             strips_add(rows, values, step, low, high, table, row, out)
             low = high
 
