@@ -85,9 +85,10 @@ def test_chains_and_trees_are_those_of_other_estimators(is_tree, options):
     np.testing.assert_allclose(model.transitions_, plain.transitions_, atol=1e-3)
     ours, theirs = model.predict_proba(data), plain.predict_proba(data)
     np.testing.assert_allclose(np.vstack(ours), np.vstack(theirs), atol=1e-4)
-    pairs = zip(model.predict(data), plain.predict(data), strict=True)
-    # Two searches end 1e-3 apart: where two labelings are as good, they may differ.
-    assert ours.exact_.all() and sum(a == b for a, b in pairs) >= len(data) - 1
+    assert ours.exact_.all()
+    # Of labelings that are as good either may be found.
+    found = [plain.sequence_log_proba(data, each.predict(data)) for each in (model, plain)]
+    np.testing.assert_allclose(*found, atol=1e-3)
     logs = model.sequence_log_proba(data, TAGS), plain.sequence_log_proba(data, TAGS)
     np.testing.assert_allclose(*logs, atol=1e-3)
 
