@@ -319,7 +319,7 @@ def readme_rows() -> list[Row]:
                  for n in (1, 2)]  # fmt: skip
     memory = cases("memory").get("conll2000", {}).get("MiB")
     if memory:
-        rows += [compared(f"peak memory of a fit, {name}{without}",
+        rows += [compared(f"peak memory of a fit, 1 thread, {name}{without}",
                           memory[name][key], memory[PEER][key], "{:.0f} MiB")
                  for key, without in (("peak", ""), ("beyond the start", ", without imports"))
                  for name in ("auto, c2=1", "auto, c2=0.1")]  # fmt: skip

@@ -62,7 +62,7 @@ LEFT_OUT = {
     "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
     "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting",
 }  # fmt: skip
-LAST_PASS = "nopython_backend"
+LAST_PASS = "nopython_backend"  # numba's name of the pass after machine code is made
 WRAPPER = "wrapper"  # numba's name of the code that is called from Python
 COMPILING = "compiling kernels, once for this machine ..."
 # All kernels that are compiled on their own.

@@ -14,12 +14,13 @@ from crfkit.kernels.design import partition as kernels
 from crfkit.kernels.design.batch import BatchRoom
 from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.oracles.weights import AlignedWeights, aligned
-from crfkit.potentials.attributes import short_pointers
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
 # Rows, columns, and positions in a batch, are numbers of 16 bits if none is larger.
 SMALL = 65_535
+# Where tokens begin in lists are numbers of 32 bits if there are no more entries.
+MOST_ENTRIES = 2**31 - 1
 
 
 def pieces_of(count: int) -> list[tuple[int, int]]:
@@ -95,13 +96,17 @@ def make_design(
 def _starts(
     features: kernels.Attributes, places: kernels.WeightPositions, n_tokens: int, threads: ThreadMap
 ) -> list[IntArray | CodeArray]:
-    """Return where the rows of each token start, and its single weights, (N + 1,)."""
+    """Return where the rows of each token start, and its single weights, (N + 1,).
+
+    They have 32 bits if there is room.
+    """
     rows, cells = counts = np.zeros((2, n_tokens + 1), np.int64)
     threads(
         lambda piece: kernels.entries_count(*piece, features, places, rows[1:], cells[1:]),
         pieces_of(n_tokens),
     )
-    return list(map(short_pointers, np.cumsum(counts, axis=1)))
+    starts = np.cumsum(counts, axis=1)
+    return [frozen(ptr.astype(np.int32 if ptr[-1] <= MOST_ENTRIES else np.int64)) for ptr in starts]
 
 
 def _batch_rows(

@@ -30,15 +30,8 @@ FULL = (2, 4)
 FULL_BY_TOKEN = (2, 12)
 # The rows of sums are those of lists: see `gather_rows`.
 AS_THEY_ARE = frozen(np.zeros(1, np.uint32))
-# So many entries can be counted in numbers of 32 bits.
-MOST_ENTRIES = 2**31 - 1
 # Multipliers of a hash of rows.
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-
-
-def short_pointers(ptr: IntArray) -> CodeArray | IntArray:
-    """Return where lists start, and the end, in numbers of 32 bits if there is room."""
-    return frozen(ptr.astype(np.int32)) if ptr[-1] <= MOST_ENTRIES else frozen(ptr)
 
 
 class Part(NamedTuple):
@@ -92,7 +85,7 @@ class RowIndex:
         return weights[: self.shape[0] * self.n_columns].reshape(self.shape)
 
     def spread(self, weights: FloatArray) -> FloatArray:
-        """Return weights, shape (P,), as a table, 0 where there is none: a new one if need be."""
+        """Return weights, shape (P,), as a table, 0 for none: a new one unless it is `complete`."""
         if self.complete:
             return self.view(frozen(weights))
         table = np.zeros(self.shape)

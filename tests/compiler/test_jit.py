@@ -6,6 +6,7 @@ import signal
 import numba
 import pytest
 from numba.core import event
+from numba.extending import overload
 
 from crfkit.compiler import jit
 from crfkit.compiler.interrupts import held_interrupts
@@ -37,6 +38,29 @@ def usual_interrupts():
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.signal(signal.SIGINT, handler) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_within_what_the_compiler_calls_is_not_lost(monkeypatch):
+    came = []
+
+    def interrupted(x):
+        """Stand for what is compiled."""
+
+    @overload(interrupted)
+    def compile_interrupted(x):
+        if not came:
+            came.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return lambda x: 2.0 * x
+
+    compiled = numba.njit(lambda x: interrupted(x))
+    monkeypatch.setattr(jit, "KERNELS", [compiled])
+    with pytest.raises(KeyboardInterrupt):
+        compiled(3.0)
+    assert came
+    assert compiled(3.0) == 6.0
+    assert len(compiled.overloads) == 1
 
 
 class Interrupting(event.Listener):

@@ -77,19 +77,16 @@ TREES, TAGS = sentences(30)
 @pytest.mark.parametrize("options", [{}, {"loss": "pseudolikelihood"}, {"loss": "softmax_margin"}])
 @pytest.mark.parametrize("is_tree", [False, True])
 def test_chains_and_trees_are_those_of_other_estimators(is_tree, options):
-    vectorizer = SequenceVectorizer()
-    data = (TreeFeatures(vectorizer) if is_tree else vectorizer).fit_transform(TREES)
-    plain = CRFClassifier(all_possible_transitions=True, **options).fit(data, TAGS)
-    model = GraphCRF(directed=True, **options).fit(data, TAGS)
+    vectorizer, tags = SequenceVectorizer(), TAGS[:29]  # the last one may have two best labelings
+    data = (TreeFeatures(vectorizer) if is_tree else vectorizer).fit_transform(TREES[:29])
+    plain = CRFClassifier(all_possible_transitions=True, **options).fit(data, tags)
+    model = GraphCRF(directed=True, **options).fit(data, tags)
     np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-7)
     np.testing.assert_allclose(model.transitions_, plain.transitions_, atol=1e-3)
     ours, theirs = model.predict_proba(data), plain.predict_proba(data)
     np.testing.assert_allclose(np.vstack(ours), np.vstack(theirs), atol=1e-4)
-    assert ours.exact_.all()
-    # Of labelings that are as good either may be found.
-    found = [plain.sequence_log_proba(data, each.predict(data)) for each in (model, plain)]
-    np.testing.assert_allclose(*found, atol=1e-3)
-    logs = model.sequence_log_proba(data, TAGS), plain.sequence_log_proba(data, TAGS)
+    assert ours.exact_.all() and model.predict(data) == plain.predict(data)
+    logs = model.sequence_log_proba(data, tags), plain.sequence_log_proba(data, tags)
     np.testing.assert_allclose(*logs, atol=1e-3)
 
 
