@@ -27,9 +27,9 @@ MANY_SCORES = 800_000
 BATCH_BYTES, OEG_SCORE, SAG_SCORE = 1 << 30, 4, 8
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
-# With so strong a penalty on so much data SAG takes fewer passes than L-BFGS; with fewer labels
-# they cost more than that.
-STRONG, MANY_SEQUENCES, MANY_LABELS = 1.0, 2_000, 16
+# With so strong a penalty so many sequences are enough for OEG, or SAG: they take far fewer passes
+# than L-BFGS. With fewer labels these cost more than that.
+STRONG, MANY_SEQUENCES, MANY_LABELS = 1.0, 1_000, 16
 # With up to so many weights Newton's method takes fewer passes, if there are so many tokens.
 FEW_WEIGHTS, ENOUGH_TOKENS = 512, 5_000
 # It hands over after so many steps: where features depend on one another, the last ones are small.
@@ -37,9 +37,10 @@ NEWTON_STEPS = 40
 # Where a quasi-Newton method is stuck: the curvature of so many weights may be a matrix, or of so
 # many, if that takes a product for each.
 MATRIX_WEIGHTS, FEW_PRODUCTS = 2_500, 256
-# OEG and SAG hand over where, after so many passes, so many more are to be expected.
+# OEG and SAG hand over where, after so many passes, so many more are to be expected for each label:
+# with few labels, a pass of theirs takes several times as long as one of L-BFGS.
 TRIAL_PASSES = 12
-PATIENCE = 60
+PATIENCE = 4
 # They hand over at once where the gap is known to be so many times the objective: with so weak a
 # penalty it takes as many passes as L-BFGS.
 HOPELESS = 20.0
@@ -54,14 +55,14 @@ class AutoSolver(Solver):
     (:class:`~crfkit.losses.AnnealedHingeLoss`), and then :class:`SGD`; for any other loss that is
     not differentiable, :class:`SGD`. For all others, :class:`DenseNewton` for much data with few
     weights; OWL-QN where ``c1 > 0``; L-BFGS where some weights may not be negative; for the log
-    loss with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, unless all
-    sequences are of one token, and :class:`SAG` for many sequences with many labels and a strong
-    penalty; else L-BFGS. Where the gap of OEG or SAG shrinks too slowly, or Newton's method takes
-    many steps, a quasi-Newton method goes on from their parameters. Where that no longer gets on
-    far from the optimum, as with features of very different scales, a Newton method does, whose
-    steps depend on scales less: :class:`DenseNewton` for up to 2,500 weights, else
-    :class:`NewtonCG`, if ``c1 = 0``. The rules were found by trial; the performance page of the
-    documentation compares their choices with the batch solvers.
+    loss with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, and, if the
+    penalty is strong, for many sequences with many labels; then :class:`SAG`, if all features are
+    dense, or all sequences of one token; else L-BFGS. Where the gap of OEG or SAG shrinks too
+    slowly, or Newton's method takes many steps, a quasi-Newton method goes on from their
+    parameters. Where that no longer gets on far from the optimum, as with features of very
+    different scales, a Newton method does, whose steps depend on scales less: :class:`DenseNewton`
+    for up to 2,500 weights, else :class:`NewtonCG`, if ``c1 = 0``. The rules were found by trial;
+    the performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ class AutoSolver(Solver):
         if not objective.loss.is_smooth:
             alone: SolverResult = first.solve(objective, start, callback)
             return alone._replace(solver=name)
-        told, steps = _Told(callback), None if first.is_random else math.inf
-        watch = _Watch(first, told, NEWTON_STEPS if is_newton else steps)
+        told, steps = _Told(callback), NEWTON_STEPS if is_newton else math.inf
+        watch = _Watch(first, told, None if first.is_random else steps, patience(objective))
         result: SolverResult = first.solve(objective, start, watch)._replace(solver=name)
         left = first.max_iter - result.n_iter
         if watch.too_slow and not result.interrupted:
@@ -169,11 +170,14 @@ class _Told:
 class _Watch:
     """Tells a solver to stop where it is going to take too long; passes all else on.
 
-    That is after so many `steps`; if not given, the gap of the solver tells.
+    That is after so many `steps`; if not given, where the gap tells that more passes than
+    `patience` are to come.
     """
 
-    def __init__(self, solver: Solver, callback: Callback, steps: float | None = None) -> None:
-        self.solver, self.callback, self.steps = solver, callback, steps
+    def __init__(
+        self, solver: Solver, callback: Callback, steps: float | None = None, patience: float = 0.0
+    ) -> None:
+        self.solver, self.callback, self.steps, self.patience = solver, callback, steps, patience
         self.too_slow = False
         self._before: IterationRecord | None = None
 
@@ -189,7 +193,7 @@ class _Watch:
         elif record.iteration < TRIAL_PASSES:
             self.too_slow = record.gap > HOPELESS * abs(record.value)
         elif before is not None:
-            self.too_slow = self._expected(before, record) > PATIENCE
+            self.too_slow = self._expected(before, record) > self.patience
         return self.too_slow
 
     def _expected(self, before: IterationRecord, now: IterationRecord) -> float:
@@ -223,6 +227,12 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
     if is_fast_average(objective, start):
         return solvers.SAG(random_state=random_state)
     return solvers.LBFGS()
+
+
+def patience(objective: Objective) -> float:
+    """Return for how many more passes it is worth to stay with a stochastic solver."""
+    labels = cast(LinearModel, objective.model).n_columns if objective.model.is_linear else 0
+    return PATIENCE * labels
 
 
 def solver_at_any_scale(objective: Objective) -> Solver | None:
@@ -261,13 +271,13 @@ def has_dual(objective: Objective) -> bool:
 
 def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
-    if not objective.model.is_linear or objective.n_parameters < MANY_WEIGHTS:
+    if not objective.model.is_linear or objective.data.dense is not None:
         return False
     model, tokens = cast(LinearModel, objective.model), objective.data.n_tokens
+    many = objective.n_parameters >= MANY_WEIGHTS and tokens * model.n_columns >= MANY_SCORES
     return (
         len(objective.data) < tokens  # the others are sums without recurrences: cheap passes
-        and tokens * model.n_columns >= MANY_SCORES
-        and objective.data.dense is None
+        and (many or _is_strong(objective))
         and _takes_batches(objective, start, OEG_SCORE)
     )
 
@@ -275,12 +285,16 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
 def is_fast_average(objective: Objective, start: FloatArray) -> bool:
     """Whether the stochastic average gradient is the faster way to the optimum."""
     return (
-        objective.penalty.l2 >= STRONG
-        and len(objective.data) >= MANY_SEQUENCES
-        and objective.model.is_linear
-        and cast(LinearModel, objective.model).n_columns >= MANY_LABELS
+        objective.model.is_linear
+        and _is_strong(objective)
         and _takes_batches(objective, start, SAG_SCORE)
     )
+
+
+def _is_strong(objective: Objective) -> bool:
+    """Whether the penalty of a linear model is strong, and there are many sequences and labels."""
+    strong = objective.penalty.l2 >= STRONG and len(objective.data) >= MANY_SEQUENCES
+    return bool(strong and cast(LinearModel, objective.model).n_columns >= MANY_LABELS)
 
 
 def _takes_batches(objective: Objective, start: FloatArray, score_bytes: int) -> bool:

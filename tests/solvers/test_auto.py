@@ -29,6 +29,11 @@ def sparse(rng):
     return make_data(rng, "sparse", lengths=tuple(rng.integers(1, 9, size=40)), n_features=6)
 
 
+@pytest.fixture
+def dense(rng):
+    return make_data(rng, "dense", lengths=tuple(rng.integers(1, 9, size=40)), n_features=6)
+
+
 def chosen_for(objective, random_state=0):
     return choose_solver(objective, np.zeros(objective.n_parameters), random_state)
 
@@ -58,10 +63,18 @@ def test_the_dual_is_climbed_where_it_is_fast(sparse, many, rng):
     assert not isinstance(l1, OEG)
 
 
-def test_the_average_gradient_is_taken_where_the_penalty_is_strong(sparse, monkeypatch):
+def test_a_strong_penalty_and_many_labels_are_enough_for_the_dual(sparse, monkeypatch):
     for name in ("MANY_SEQUENCES", "MANY_LABELS"):
         monkeypatch.setattr(auto, name, 2)
-    data, codes = sparse
+    with ThreadMap(1) as threads:
+        assert isinstance(chosen_for(make_objective(*sparse, threads, ElasticNet(0.0, 1.0))), OEG)
+        assert isinstance(chosen_for(make_objective(*sparse, threads, ElasticNet(0.0, 0.9))), LBFGS)
+
+
+def test_the_average_gradient_is_taken_where_the_penalty_is_strong(dense, monkeypatch):
+    for name in ("MANY_SEQUENCES", "MANY_LABELS"):
+        monkeypatch.setattr(auto, name, 2)
+    data, codes = dense
     with ThreadMap(1) as threads:
         chosen = chosen_for(make_objective(data, codes, threads, ElasticNet(0.0, 1.0)), 7)
         assert isinstance(chosen, SAG)
@@ -75,11 +88,11 @@ def test_the_average_gradient_is_taken_where_the_penalty_is_strong(sparse, monke
     assert best.value <= result.value <= best.value * 1.0002
 
 
-def test_a_slow_average_gradient_is_handed_over(sparse, monkeypatch):
+def test_a_slow_average_gradient_is_handed_over(dense, monkeypatch):
     for name in ("MANY_SEQUENCES", "MANY_LABELS", "TRIAL_PASSES", "PATIENCE", "STRONG"):
         monkeypatch.setattr(auto, name, 0)
     with ThreadMap(1) as threads:
-        objective = make_objective(*sparse, threads, ElasticNet(0.0, 0.01))
+        objective = make_objective(*dense, threads, ElasticNet(0.0, 0.01))
         result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
         best = LBFGS(tol=0.0, gtol=1e-9).solve(objective, np.zeros(objective.n_parameters))
     assert result.message.endswith("passes of SAG)") and result.solver == "SAG, LBFGS"
@@ -269,8 +282,14 @@ def test_control_c_during_the_trial_is_no_handing_over(sparse, many, monkeypatch
 def test_tables_of_steps_count_as_scores_of_batches(sparse):
     with ThreadMap(1) as threads:
         model = make_objective(*sparse, threads).model
-    per_token = auto._batch_scores(model, 400) / 400
-    assert per_token == pytest.approx(3 + 9 / 400)
+    per_token = auto._batch_scores(model, 100) / 100
+    assert per_token == pytest.approx(3 + 9 / 100)
+
+
+def test_more_passes_are_worth_while_with_many_labels(sparse, many):
+    with ThreadMap(1) as threads:
+        few = make_objective(*sparse, threads, ElasticNet(0.0, 1e-3))
+    assert auto.patience(few) == 4 * few.model.n_labels == 12
 
 
 def test_the_expected_number_of_passes_follows_the_gap():

@@ -73,7 +73,7 @@ class OEG(MiniBatchSolver):
         Passes over the data at most.
     tol : float, default=1e-4
         Stop when the gap is below this share of the objective.
-    batch_tokens : int, default=400
+    batch_tokens : int, default=100
         About as many tokens has a batch. A larger one takes less time a pass and more passes.
     batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads, and applied one
@@ -113,7 +113,7 @@ class OEG(MiniBatchSolver):
 
     max_iter: int = 200
     tol: float = 1e-4
-    batch_tokens: int = 400
+    batch_tokens: int = 100
     batches_per_update: int = 1
     check_every: int | None = None
     sampling: str = "gap"
