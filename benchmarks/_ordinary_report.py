@@ -119,3 +119,17 @@ def summary(cases: Cases) -> Iterator[str]:
     )
     if len(one) < len(cases):
         yield f"In {len(cases) - len(one)} more, it stops further from the best objective."
+
+
+def batch_sizes(cases: Cases) -> tuple[Row, list[Row]]:
+    """Return seconds and passes of online exponentiated gradient by the size of its batches."""
+    sizes = list(next(iter(cases.values()))["tokens of a batch"])
+    rows = [
+        (name, *(_fit(case["tokens of a batch"][size]) for size in sizes))
+        for name, case in cases.items()
+    ]
+    return ("", *(f"{size} tokens" for size in sizes)), rows
+
+
+def _fit(run: dict[str, Any]) -> str:
+    return f"{run['seconds']:.2f} s ({run['passes']})" if run["converged"] else "-"

@@ -512,6 +512,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "": readme_lines,
     "ordinary": ordinary_lines,
     "ordinary_sizes": lambda: table(*_ordinary_report.sizes(cases("ordinary_settings"))),
+    "batch_sizes": lambda: table(*_ordinary_report.batch_sizes(cases("batch_size"))),
     "ordinary_details": lambda: table(*_ordinary_report.details(cases("ordinary_settings"))),
     "training": training_lines,
     "certified": certified_lines,

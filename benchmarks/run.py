@@ -24,6 +24,7 @@ from types import ModuleType
 import _measure
 import active_learning
 import auto
+import batch_size
 import calibration
 import collective
 import constraints
@@ -75,6 +76,7 @@ PARTS: dict[str, ModuleType] = {
     "mixed_orders": mixed_orders,
     "learning_curves": learning_curves,
     "auto": auto,
+    "batch_size": batch_size,
     "perceptron": perceptron,
     "margin": margin,
     "handwriting": handwriting,
