@@ -59,7 +59,7 @@ def main() -> None:
                 numbers,
             ),
             "gradient, attribute by attribute": best(
-                lambda _: prepared.blocks["state"].rows.pullback(residuals, threads, state), [0]
+                lambda _: prepared.blocks["state"].rows.pullback(residuals, 0, threads, state), [0]
             ),
             "best paths": best(Chain().max, parts),
         }

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
@@ -39,10 +40,9 @@ PAIR_CELLS = 1 << 22
 CHUNKS_AT_ONCE = 4
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
-# Scores of a block of chunks, the largest array that is kept: 5 MiB, where that holds so many
-# chunks, at most 64 MiB. With short sequences these are 4 chunks, and their tables of transitions:
-# an even number, so that threads end together.
-FEW_CELLS, FEW_CHUNKS = 4 * CHUNK_CELLS + CHUNK_CELLS // 2, 4
+# Chunks of a block for each of several threads, that few wait for others at its end. Scores of a
+# block at most, the largest array that is kept: 64 MiB.
+CHUNKS_EACH = 3
 BLOCK_CELLS = 1 << 23
 # It takes a millisecond to give memory back.
 WORTHWHILE = 1 << 22
@@ -244,7 +244,9 @@ def even_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
     size = -(-total // max(count, 1)) + longest
     if WORTH_CUTTING * total <= tokens or EVEN * longest > size:
         return make_chunks(offsets, tokens)
-    return make_chunks(offsets, size)
+    aims = int(offsets[0]) + total * np.arange(1, count) // count
+    edges = [0, *np.searchsorted(offsets, aims).tolist(), len(offsets) - 1]
+    return [Chunk(a, offsets[a : b + 1]) for a, b in pairwise(edges)]
 
 
 def cut_order(order: IntArray, lengths: IntArray, tokens: int) -> list[IntArray]:
@@ -264,21 +266,21 @@ def cut(tokens: slice, size: int) -> list[slice]:
     return [slice(begin, min(begin + size, tokens.stop)) for begin in starts]
 
 
-def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
-    """Group consecutive chunks of so many scores into blocks of `BLOCK_CELLS`, or of one chunk.
+def make_blocks(chunks: list[Chunk], cells: list[int], n_threads: int) -> list[list[Chunk]]:
+    """Group consecutive chunks of so many scores into blocks for threads to share.
 
-    A block ends after an even number of them: two threads then end together.
+    A block has `CHUNKS_EACH` for each thread, or one where there is one thread; fewer, if they have
+    more than `BLOCK_CELLS` scores. A sequence that threads share stands alone.
     """
     blocks: list[list[Chunk]] = []
-    limit = min(BLOCK_CELLS, max(FEW_CELLS, FEW_CHUNKS * max(cells, default=0)))
-    total = 0
+    most, total = CHUNKS_EACH * n_threads if n_threads > 1 else 1, 0
     for chunk, size in zip(chunks, cells, strict=True):
-        of_pair = size if blocks and len(blocks[-1]) % 2 else 2 * size
-        if not blocks or total + of_pair > limit or is_long(chunk):
+        is_alone = is_long(chunk)
+        if not blocks or len(blocks[-1]) == most or total + size > BLOCK_CELLS or is_alone:
             blocks.append([])
             total = 0
         blocks[-1].append(chunk)
-        total = BLOCK_CELLS if is_long(chunk) else total + size
+        total = BLOCK_CELLS if is_alone else total + size
     return blocks
 
 

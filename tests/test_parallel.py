@@ -8,8 +8,8 @@ import pytest
 
 from crfkit._parallel import (
     BLOCK_CELLS,
-    FEW_CELLS,
-    FEW_CHUNKS,
+    CHUNKS_EACH,
+    LONG_TOKENS,
     Chunk,
     ThreadMap,
     even_chunks,
@@ -92,16 +92,18 @@ def chunks_of(count):
     return [Chunk(i, np.array([10 * i, 10 * i + 10])) for i in range(count)]
 
 
-def test_small_chunks_make_small_blocks():
-    blocks = make_blocks(chunks_of(100), [90_000] * 100)
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+def test_blocks_have_chunks_for_each_thread(n_threads):
+    blocks = make_blocks(chunks_of(100), [90_000] * 100, n_threads)
     assert [chunk.first for block in blocks for chunk in block] == list(range(100))
-    sizes = [90_000 * len(block) for block in blocks]
-    assert max(sizes) <= FEW_CELLS
+    most = CHUNKS_EACH * n_threads if n_threads > 1 else 1
+    assert {len(block) for block in blocks[:-1]} == {most} and len(blocks[-1]) <= most
 
 
-def test_blocks_have_an_even_number_of_chunks():
-    sizes = [FEW_CELLS // 7] * 40
-    assert {len(block) % 2 for block in make_blocks(chunks_of(40), sizes)} == {0}
+def test_a_sequence_that_threads_share_is_a_block_of_its_own():
+    chunks = chunks_of(4)
+    chunks[2] = Chunk(2, np.array([20, 21 + LONG_TOKENS]))
+    assert [len(block) for block in make_blocks(chunks, [9, 9, 9, 9], 4)] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("total", [1_000, 9_999, 10_001, 150_000])
@@ -123,13 +125,12 @@ def test_a_long_sequence_is_a_chunk_of_its_own_beside_even_ones():
 
 
 def test_large_chunks_still_share_a_block():
-    size = FEW_CELLS // 2
-    blocks = make_blocks(chunks_of(20), [size] * 20)
-    assert max(len(block) for block in blocks) == min(FEW_CHUNKS, BLOCK_CELLS // size)
+    blocks = make_blocks(chunks_of(20), [BLOCK_CELLS // 5] * 20, 4)
+    assert {len(block) for block in blocks} == {5}
 
 
 def test_the_largest_chunks_are_blocks_of_their_own():
-    assert [len(block) for block in make_blocks(chunks_of(3), [BLOCK_CELLS] * 3)] == [1, 1, 1]
+    assert [len(block) for block in make_blocks(chunks_of(3), [BLOCK_CELLS] * 3, 2)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])

@@ -14,10 +14,9 @@ from crfkit.compiler.simd import (
     VECTOR,
     WIDTH,
     address_of,
+    by_parts,
     emit_load_few,
     emitted,
-    function_of,
-    lanes_below,
     repeated,
 )
 
@@ -100,16 +99,18 @@ def _emit_lay_column(context: Any, builder: Any, kinds: Any, values: Any) -> Non
 
 
 def _emit_take_rows(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-    lanes, align = _Lanes(context, builder, kinds, values), _WHOLE(8)
+    lanes = _Lanes(context, builder, kinds, values)
     column = context.cast(builder, values[4], kinds[4], numba.types.int64)
     source = address_of(context, builder, kinds[6:], values[6:])
     rows = [builder.load(builder.gep(source, [_WHOLE(n)]), align=8) for n in range(WIDTH)]
-    below = lanes_below(context, builder, kinds[5], values[5])
-    made = ir.FunctionType(ir.VoidType(), [VECTOR, source.type, _WHOLE, below.type])
-    store = function_of(builder, made, "llvm.masked.store.v8f64.p0v8f64")
+    count = context.cast(builder, values[5], kinds[5], numba.types.int64)
+
+    def store_part(part: Any, address: Any) -> None:  # a masked store takes as long as many others
+        builder.store(part, address, align=8)
+
     for lane, row in enumerate(_transposed(builder, rows)):
-        chosen = builder.select(lanes.is_there(lane), below, ir.Constant(below.type, None))
-        builder.call(store, [row, lanes.address(lane, column), align, chosen])
+        with builder.if_then(lanes.is_there(lane)):
+            by_parts(builder, row, lanes.address(lane, column), count, store_part)
 
 
 def _emit_take_column(context: Any, builder: Any, kinds: Any, values: Any) -> None:

@@ -48,9 +48,8 @@ NUMBER = ir.DoubleType()
 BITS = ir.VectorType(ir.IntType(64), WIDTH)
 _SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 
-# The logarithm of 2, and what is missing in it; terms of the series of the exponential.
+# The logarithm of 2, and what is missing in it.
 _LOG2, _LOG2_REST = 0.6931471805599453, 2.3190468138462996e-17
-_TERMS = 14
 _LEAST = -708.0  # the exponential of less is next to nothing
 
 
@@ -189,23 +188,33 @@ def emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     return builder.call(function, [address, align(8), lanes, ir.Constant(VECTOR, None)])
 
 
-def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-    """Add fours, twos and ones: what is written next to them may be on its way to memory."""
-    address = address_of(context, builder, kinds[1:4], values[1:4])
-    x, place = values[0], builder.bitcast(address, NUMBER.as_pointer())
-    count = context.cast(builder, values[4], kinds[4], numba.types.int64)
-    for size in (4, 2, 1):
-        whole, kind = ir.IntType(32), ir.VectorType(NUMBER, size)
+def by_parts(
+    builder: Any, x: Any, address: Any, count: Any, do: Callable[[Any, Any], None]
+) -> None:
+    """Do something with the first numbers of a vector by eights, fours, twos and ones."""
+    whole, place = ir.IntType(32), builder.bitcast(address, NUMBER.as_pointer())
+    for size in (WIDTH, 4, 2, 1):
+        kind = ir.VectorType(NUMBER, size)
         lanes = ir.Constant(ir.VectorType(whole, size), list(range(size)))
-        turned = [(lane + size) % WIDTH for lane in range(WIDTH)]
         there = builder.trunc(builder.lshr(count, count.type(size.bit_length() - 1)), ir.IntType(1))
         with builder.if_then(there):
-            address = builder.bitcast(place, kind.as_pointer())
-            some = builder.fadd(builder.load(address, align=8), builder.shuffle_vector(x, x, lanes))
-            builder.store(some, address, align=8)
+            do(builder.shuffle_vector(x, x, lanes), builder.bitcast(place, kind.as_pointer()))
+        turned = [(lane + size) % WIDTH for lane in range(WIDTH)]
         rest = builder.shuffle_vector(x, x, ir.Constant(ir.VectorType(whole, WIDTH), turned))
         x = builder.select(there, rest, x)
         place = builder.select(there, builder.gep(place, [whole(size)]), place)
+
+
+def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    """Add by parts: what is written next to them may be on its way to memory."""
+    address = address_of(context, builder, kinds[1:4], values[1:4])
+    count = context.cast(builder, values[4], kinds[4], numba.types.int64)
+
+    def add_part(part: Any, place: Any) -> None:
+        some = builder.fadd(builder.load(place, align=8), part)
+        builder.store(some, place, align=8)
+
+    by_parts(builder, values[0], address, builder.and_(count, count.type(WIDTH - 1)), add_part)
 
 
 def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -303,17 +312,36 @@ def _raised(builder: Any, values: Any, powers: Any) -> Any:
     return builder.bitcast(builder.add(builder.bitcast(values, BITS), added), VECTOR)
 
 
+def _economized(half: float, n_terms: int, n_kept: int) -> list[float]:
+    """Return a polynomial for ``(exp(x) - 1 - x) / x**2`` where ``|x| <= half``.
+
+    It is the series of so many terms without the last ones of its Chebyshev series (Lanczos 1938).
+    """
+    scales = half ** np.arange(n_terms)
+    series = scales / [math.factorial(k + 2) for k in range(n_terms)]
+    kept = np.polynomial.chebyshev.poly2cheb(series)[:n_kept]
+    found: list[float] = (np.polynomial.chebyshev.cheb2poly(kept) / scales[:n_kept]).tolist()
+    return found
+
+
+# What is left out is below 2e-17 in the exponential.
+_COEFFICIENTS = _economized(_LOG2 / 2.0, 20, 10)
+
+
 def _series(builder: Any, x: Any, n: Any) -> Any:
     """Return ``exp(x - n log 2)`` by a series (Cody and Waite 1980, chapter 6).
 
     The products with ``log 2`` are fused into the differences, which the compiler may not reorder.
+    Terms are added in pairs first: one by one, each would wait for the one before.
     """
     rest = _called(builder, "fma", n, _all(-_LOG2), x)
     rest = _called(builder, "fma", n, _all(-_LOG2_REST), rest)
-    y = _all(1.0 / math.factorial(_TERMS - 1))
-    for k in reversed(range(_TERMS - 1)):
-        y = _called(builder, "fma", y, rest, _all(1.0 / math.factorial(k)))
-    return y
+    square, terms = builder.fmul(rest, rest), list(map(_all, _COEFFICIENTS))
+    pairs = zip(terms[::2], terms[1::2], strict=True)
+    y, *further = [_called(builder, "fma", odd, rest, even) for even, odd in pairs][::-1]
+    for pair in further:
+        y = _called(builder, "fma", y, square, pair)
+    return builder.fadd(_called(builder, "fma", y, square, rest), _all(1.0))
 
 
 def _emit_exponential(context: Any, builder: Any, kinds: Any, values: Any) -> Any:

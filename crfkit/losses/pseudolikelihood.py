@@ -14,6 +14,7 @@ from crfkit.kernels.token_losses import slopes_of_logarithm
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import forbidden_labels
 from crfkit.structures import Capability, Structure
+from crfkit.structures.potentials import exp_in_place
 
 
 class PseudolikelihoodLoss(Loss):
@@ -103,7 +104,7 @@ def _compare(
     impossible = np.isneginf(own) & (top < np.inf)  # an overflow is no such case
     if impossible.any():
         raise forbidden_labels(potentials, int(np.argmax(impossible)))
-    np.exp(slopes, out=slopes)
+    exp_in_place(slopes)
     slopes_of_logarithm(frozen(slopes), frozen(labels), frozen(weight), slopes, others)
     rest = others + (np.exp(own - top) - 1.0)  # exact where the label is the best one
     return weight * (np.log1p(rest) + (top - own)), slopes

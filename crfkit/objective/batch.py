@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.potentials import LinearModel, PotentialsModel
+from crfkit.potentials.linear import Prepared
 from crfkit.structures import Capability, MissingCapabilityError, Structure
 
 if TYPE_CHECKING:
@@ -36,13 +38,28 @@ class _PreparedData:
         self.model, self.data, self.threads = model, data, threads
 
     @cached_property
-    def blocks(self) -> list[tuple[list[Chunk], Any]]:
-        """Chunks and the prepared form of each block."""
-        chunks = even_chunks(self.data.offsets, self.model.chunk_tokens)
-        blocks = make_blocks(chunks, [self.model.cells(self.data, chunk) for chunk in chunks])
-        made = [(block, self.model.prepare(self.data, block, self.threads)) for block in blocks]
+    def chunks(self) -> list[Chunk]:
+        """Runs of sequences, the unit of work of a thread."""
+        return even_chunks(self.data.offsets, self.model.chunk_tokens)
+
+    @cached_property
+    def blocks(self) -> list[range]:
+        """Runs of chunks whose gradient to the scores is kept at a time, by number."""
+        cells = [self.model.cells(self.data, chunk) for chunk in self.chunks]
+        made = make_blocks(self.chunks, cells, self.threads.n_workers)
+        return list(starmap(range, pairwise(accumulate(map(len, made), initial=0))))
+
+    @cached_property
+    def parts(self) -> Prepared:
+        """All chunks as the blocks of weights read them."""
+        made = self.model.prepare(self.data, self.chunks, self.threads)
         return_memory(self.data.nbytes)  # of lists that made others
         return made
+
+    def tokens(self, block: range) -> slice:
+        """Return the tokens of a block within the whole data set."""
+        first, last = self.chunks[block[0]], self.chunks[block[-1]]
+        return slice(first.tokens.start, last.tokens.stop)
 
     @cached_property
     def squared(self) -> _PreparedData | None:
@@ -59,7 +76,7 @@ class _PreparedData:
     @cached_property
     def residual(self) -> FloatArray:
         """Room for the gradient to the unary scores of one block."""
-        sizes = [block[-1].tokens.stop - block[0].tokens.start for block, _ in self.blocks]
+        sizes = [tokens.stop - tokens.start for tokens in map(self.tokens, self.blocks)]
         return np.empty((max(sizes, default=0), self.model.n_columns))
 
 
@@ -181,13 +198,12 @@ class Objective:
         combine, features = directions @ self._basis.combine, self._basis.features
         found = np.zeros((combine.shape[1],) * 2)
         bound, level = model.bind(w), cast(FloatArray, self._level)
-        for chunks, prepared in self._prepared.blocks:
-            for index, chunk in enumerate(chunks):
-                scores = model.prepared_scores(bound, prepared, index, self.threads)
-                numbers = np.arange(chunk.first, chunk.first + len(chunk.offsets) - 1)
-                weight = np.where(numbers % step == 0, step * level[chunk.sequences], 0.0)
-                first = chunk.tokens.start
-                self.structure.add_covariances(scores, weight, first, features, found)
+        for index, chunk in enumerate(self._prepared.chunks):
+            scores = model.prepared_scores(bound, self._prepared.parts, index, self.threads)
+            numbers = np.arange(chunk.first, chunk.first + len(chunk.offsets) - 1)
+            weight = np.where(numbers % step == 0, step * level[chunk.sequences], 0.0)
+            first = chunk.tokens.start
+            self.structure.add_covariances(scores, weight, first, features, found)
         turned = frozen((combine @ (found + found.T)).T)
         penalty = 2.0 * self.penalty.l2 * (directions @ directions.T).toarray()
         return np.asarray(penalty + combine @ turned)
@@ -307,32 +323,33 @@ class Objective:
         for tangent in at[1:]:
             bound.append(cast(LinearModel, self.model).linear(self.structure)[0].bind(tangent))
         gradient = np.zeros(self.n_parameters)
-        value = 0.0
-        ways_back = (adjoint or self._prepared).blocks
-        for (chunks, prepared), (_, way_back) in zip(self._prepared.blocks, ways_back, strict=True):
-            run = partial(self._chunk, work, bound, chunks, prepared)
-            results = self.threads(run, range(len(chunks)))
-            value += sum(part or 0.0 for part, _ in results)
-            unary = self._prepared.residual[: chunks[-1].tokens.stop - chunks[0].tokens.start]
+        values, data = list[float](), self._prepared
+        parts, way_back = data.parts, (adjoint or data).parts
+        for block in data.blocks:
+            tokens = data.tokens(block)
+            results = self.threads(partial(self._chunk, work, bound, parts, tokens.start), block)
+            values += [part or 0.0 for part, _ in results]
+            unary = data.residual[: tokens.stop - tokens.start]
             pairs = [pair for _, pair in results]
-            self._prepared.model.pullback(unary, pairs, way_back, self.threads, gradient)
-        return value, gradient
+            data.model.pullback(unary, pairs, way_back, block, self.threads, gradient)
+        return sum(values), gradient
 
     def _chunk(
-        self, work: Work, bound: list[Any], chunks: list[Chunk], prepared: Any, index: int
+        self, work: Work, bound: list[Any], parts: Prepared, begin: int, index: int
     ) -> tuple[float | None, FloatArray]:
-        """Write the gradient to the unary scores of a chunk; return its value and pair gradient."""
-        tokens, begin = chunks[index].tokens, chunks[0].tokens.start
-        scores = [
-            self._prepared.model.prepared_scores(each, prepared, index, self.threads)
-            for each in bound
-        ]
+        """Write the gradient to the unary scores of a chunk of the block that begins at a token.
+
+        Returns the value, and the gradient to the pair scores.
+        """
+        model, chunk = self._prepared.model, parts.chunks[index]
+        scores = [model.prepared_scores(each, parts, index, self.threads) for each in bound]
+        tokens = chunk.tokens
         unary = self._prepared.residual[tokens.start - begin : tokens.stop - begin]
         out = Counts(unary, np.zeros_like(scores[0].pair))
         if self._level is None:
             weights = Weights.of(self.weight[tokens], scores[0].offsets)
         else:
-            weights = Weights(self.weight[tokens], self._level[chunks[index].sequences])
+            weights = Weights(self.weight[tokens], self._level[chunk.sequences])
         return work(*scores, self.targets.take(tokens), weights, out), out.pair
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -131,7 +131,10 @@ class PotentialParts:
 
 
 class Residuals(NamedTuple):
-    """The gradient with respect to the potentials of consecutive chunks."""
+    """The gradient with respect to the potentials of consecutive chunks.
+
+    Of those that were prepared together, the first ones come first, and each once.
+    """
 
     unary: FloatArray  # (n, C) of all chunks in turn; a block that comes first may change it
     chunks: list[Chunk]
@@ -140,6 +143,7 @@ class Residuals(NamedTuple):
     rows: list[FloatArray]  # of segments alone
     topologies: list[Topology | None]  # the order of the tokens of each chunk
     threads: ThreadMap = SERIAL
+    chosen: Sequence[int] = (0,)  # the numbers of the chunks among those that were prepared
 
     @property
     def begin(self) -> int:
@@ -190,7 +194,7 @@ class WeightBlock(ABC):
 
     @abstractmethod
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
-        """Return what `add` and `pullback` need of some chunks; one that is long is alone."""
+        """Return what `add` and `pullback` need of some chunks."""
 
     @abstractmethod
     def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
@@ -200,7 +204,8 @@ class WeightBlock(ABC):
     def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P,).
 
-        It must be the same to the last bit for any number of threads.
+        It must be the same to the last bit for any number of threads, and be complete after the
+        last of the chunks that were prepared.
         """
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -61,7 +62,9 @@ class AttributeBlock(WeightBlock):
 
     def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P,)."""
-        prepared.rows.pullback(self.residuals_of(residuals, prepared), residuals.threads, out)
+        first = prepared.starts[residuals.chosen[0]]
+        own = self.residuals_of(residuals, prepared)
+        prepared.rows.pullback(own, first, residuals.threads, out)
 
     def active(self, prepared: Any) -> IdArray:
         """Return the weights that the only chunk depends on, each once, shape (n,)."""
@@ -72,36 +75,37 @@ class AttributeBlock(WeightBlock):
 class PreparedTokens(NamedTuple):
     """The tokens of each chunk; of a long one, in parts that threads share."""
 
-    chunks: list[Chunk]
     rows: Any
+    starts: list[int]  # the first part of each chunk, and how many there are
 
-
-def token_parts(data: PackedSequences, chunks: list[Chunk]) -> list[Part]:
-    """Return the tokens of chunks in parts of fixed size, one where a chunk is no long sequence."""
-    return [
-        Part(data, part.start, part.stop)
-        for chunk in chunks
-        for part in cut(chunk.tokens, LONG_TOKENS)
-    ]
+    @classmethod
+    def of(
+        cls, weights: AttributeWeights, data: PackedSequences, chunks: list[Chunk], reading: Reading
+    ) -> Self:
+        """Return the tokens in parts of fixed size, one where a chunk is no long sequence."""
+        cuts = [cut(chunk.tokens, LONG_TOKENS) for chunk in chunks]
+        parts = [Part(data, part.start, part.stop) for parts in cuts for part in parts]
+        return cls(reading(weights, parts), list(accumulate(map(len, cuts), initial=0)))
 
 
 def gather_tokens(
     bound: BoundWeights, prepared: PreparedTokens, index: int, out: PotentialParts
 ) -> None:
     """Add the scores of the tokens of a chunk to its unary potentials."""
-    parts, begin = prepared.rows.parts, prepared.chunks[index].tokens.start
+    parts, chosen = prepared.rows.parts, range(*prepared.starts[index : index + 2])
+    begin = parts[chosen[0]].begin
 
     def gather(i: int) -> None:
         prepared.rows.gather(bound, i, out.unary[parts[i].begin - begin : parts[i].end - begin])
 
-    whole = len(prepared.chunks) == len(parts)
-    out.threads(gather, [index] if whole else range(len(parts)))
+    out.threads(gather, chosen)
 
 
 def token_residuals(residuals: Residuals, prepared: PreparedTokens) -> list[FloatArray]:
     """Return the gradient with respect to the scores of each part."""
-    begin, unary = residuals.begin, residuals.unary
-    return [unary[part.begin - begin : part.end - begin] for part in prepared.rows.parts]
+    begin, unary, chosen = residuals.begin, residuals.unary, residuals.chosen
+    parts = prepared.rows.parts[prepared.starts[chosen[0]] : prepared.starts[chosen[-1] + 1]]
+    return [unary[part.begin - begin : part.end - begin] for part in parts]
 
 
 class StateBlock(AttributeBlock):
@@ -119,7 +123,7 @@ class StateBlock(AttributeBlock):
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
-        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks)))
+        return PreparedTokens.of(self.weights, data, chunks, reading)
 
     def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Add to the potentials of the labels."""
@@ -313,6 +317,7 @@ class PreparedTransitions(NamedTuple):
     """The distinct rows of attributes of each chunk, and which of them each token has."""
 
     rows: Any
+    starts: range  # each chunk is one part
     tables: list[IdArray]
 
 
@@ -356,9 +361,9 @@ class TransitionAttributeBlock(AttributeBlock):
         if self.is_positive:
             for chunk in chunks:
                 check_positive_edges(data, chunk.sequences)
-        rows, tables = zip(*reading.threads(partial(transition_rows, data), chunks), strict=True)
-        parts = [Part(own, 0, own.n_tokens) for own in rows]
-        return PreparedTransitions(reading(self.weights, parts), list(tables))
+        found = reading.threads(partial(transition_rows, data), chunks)
+        rows = reading(self.weights, [Part(own, 0, own.n_tokens) for own, _ in found])
+        return PreparedTransitions(rows, range(len(found) + 1), [tables for _, tables in found])
 
     def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Make a table of each distinct row."""

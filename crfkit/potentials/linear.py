@@ -164,7 +164,7 @@ class LinearModel(PotentialsModel):
         return found
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> Prepared:
-        """Return chunks as training on all of them reads them; one that is long stands alone."""
+        """Return chunks as training on all of them reads them."""
         return self._prepared(data, chunks, Reading(PreparedRows, threads))
 
     def prepare_active(self, data: PackedSequences, chunk: Chunk) -> Prepared:
@@ -204,17 +204,19 @@ class LinearModel(PotentialsModel):
         unary: FloatArray,
         pairs: list[FloatArray],
         prepared: Prepared,
+        chosen: Sequence[int],
         threads: ThreadMap,
         out: FloatArray,
     ) -> None:
         """Add the gradient with respect to the parameters, given the one to the potentials.
 
-        `unary` is the gradient to the unary potentials of all chunks, shape (n, C), which may be
-        changed; `pairs` has that to the pair potentials of each chunk. `out`, shape (P,), comes out
-        the same for any number of threads.
+        `chosen` are consecutive chunks; the first come first, and after the last ones the gradient
+        is complete. `unary` is the gradient to their unary potentials, shape (n, C), which may be
+        changed; `pairs` has that to the pair potentials of each. `out`, shape (P,), comes out the
+        same for any number of threads.
         """
-        residuals = self.residuals(unary, pairs, range(len(pairs)), prepared)
-        residuals = residuals._replace(threads=threads)
+        residuals = self.residuals(unary, pairs, chosen, prepared)
+        residuals = residuals._replace(threads=threads, chosen=chosen)
         of_blocks = self.split(out)
         for block in self.blocks:
             block.pullback(residuals, prepared.blocks[block.name], of_blocks[block.name])

@@ -9,6 +9,7 @@ at most, which may be taken along itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -115,9 +116,7 @@ class PreparedRows:
         self.weights, self.layout, self.parts = weights, weights.full, parts
         self.folding = None  # which rows stand for others; none where the weights are the table
         if parts and parts[0].data.values is None and not self.layout.complete:
-            lists = threads(lambda part: _row_lists(self.layout, part)[:2], parts)
-            self.folding = find_folding(lists, self.layout.shape[0])
-            del lists  # take as much room as the data
+            self.folding = find_folding(_RowLists(self.layout, parts), self.layout.shape[0])
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
@@ -127,6 +126,7 @@ class PreparedRows:
             return rows, Cells.of(*cells, place_edges)
 
         self._entries = threads(prepare, parts)
+        self._sums: tuple[FloatArray, FloatArray] | None = None
         if self.folding:
             self.folding.release_data()
 
@@ -142,26 +142,44 @@ class PreparedRows:
         add_cells(cells.entries, 0, n_groups, step, frozen(bound.pairs), out.reshape(-1))
         bound.add_dense(part, out)
 
-    def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
-        """Add the gradient to the weights, shape (P,), given that to the scores of each part."""
-        layout, weights = self.layout, self.weights
-        table = layout.view(out) if layout.complete else np.zeros(layout.shape)
-        dense = np.zeros((int(self._dense_edges[-1]), layout.n_columns))
+    def pullback(
+        self, residuals: list[FloatArray], first: int, threads: ThreadMap, out: FloatArray
+    ) -> None:
+        """Add the gradient to the weights, shape (P,), given that to the scores of some parts.
+
+        They begin with part `first`. Sums of rows are kept in tables from the first part on, and
+        added to `out` after the last.
+        """
+        layout, shares = self.layout, range(len(self._dense_edges) - 1)
+        if first == 0:
+            table = layout.view(out) if layout.complete else np.zeros(layout.shape)
+            self._sums = table, np.zeros((int(self._dense_edges[-1]), layout.n_columns))
+        assert self._sums is not None, "the first part comes first"
+        table, dense = self._sums
 
         def scatter(share: int) -> None:
-            for index, residual in enumerate(residuals):
+            for index, residual in enumerate(residuals, first):
                 self._scatter(index, share, frozen(residual), table, out, dense)
+
+        threads(scatter, shares)
+        if first + len(residuals) == len(self.parts):
+            self._sums = None
+            self._collect(table, dense, threads, out)
+
+    def _collect(
+        self, table: FloatArray, dense: FloatArray, threads: ThreadMap, out: FloatArray
+    ) -> None:
+        """Add sums of rows, and of dense features, to the gradient to the weights, shape (P,)."""
+        layout, weights = self.layout, self.weights
 
         def collect(share: int) -> None:
             begin, end = self._row_edges[share : share + 2].tolist()
             layout.collect(table, begin, end, out)
 
-        shares = range(len(self._dense_edges) - 1)
-        threads(scatter, shares)
         if self.folding:
             self.folding.unfold(table)
         if not layout.complete:
-            threads(collect, shares)
+            threads(collect, range(len(self._row_edges) - 1))
         out[weights.first_dense :] += weights.take_dense(dense)
 
     def _scatter(
@@ -225,6 +243,17 @@ def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, BoolArr
     full = slots < len(layout.attributes)
     before = np.concatenate([[0], np.cumsum(full)])
     return before[indptr - indptr[0]], slots[full], full
+
+
+class _RowLists:
+    """The full rows of the tokens of some parts, made when one is asked for."""
+
+    def __init__(self, layout: RowIndex, parts: list[Part]) -> None:
+        self._layout, self._parts = layout, parts
+
+    def __iter__(self) -> Iterator[tuple[IntArray, IdArray]]:
+        """Make those of one part after the other: all would take as much room as the data."""
+        return (_row_lists(self._layout, part)[:2] for part in self._parts)
 
 
 def _split(
@@ -349,7 +378,9 @@ class ActiveRows:
         add_cells(cells, 0, len(cells.first_cell), step, pairs, out.reshape(-1))
         bound.add_dense(part, out)
 
-    def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
+    def pullback(
+        self, residuals: list[FloatArray], first: int, threads: ThreadMap, out: FloatArray
+    ) -> None:
         """Add the gradient to the weights at `places`, given that to the scores of the run."""
         rows, cells, (part,), size = self._rows, self._own_cells, self.parts, len(self._numbers)
         residual, step = frozen(residuals[0]), part.data.value_array()[1]
@@ -412,20 +443,20 @@ class Folding:
         self._links = None
 
 
-def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
+def find_folding(parts: Iterable[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
     """Return what may be folded; None where that would save little.
 
     `parts` are the rows of a table of `n_rows` that the tokens have, each once: where those of each
-    token start, shape (N + 1,), and what they are, shape (nnz,).
+    token start, shape (N + 1,), and what they are, shape (nnz,). They are gone through twice.
     """
-    if sum(len(slots) for _, slots in parts) < LEAST_ENTRIES:
-        return None
     uses, count = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     links, stamp = np.zeros((n_rows, MOST_LINKS), np.uint32), np.full(n_rows, -1)
     first = 0
     for row_ptr, slots in parts:
         fold_find(frozen(row_ptr), frozen(slots), first, stamp, uses, count, links)
         first += len(row_ptr) - 1
+    if uses.sum() < LEAST_ENTRIES:
+        return None
     links, count = _without_circles(uses, count, links)
     stamp[:] = -1
     owner, first = np.zeros(n_rows, np.uint32), 0

@@ -40,7 +40,6 @@ from crfkit.potentials.chain_blocks import (
     TransitionAttributeBlock,
     TransitionBlock,
     gather_tokens,
-    token_parts,
     token_residuals,
     transition_rows,
 )
@@ -88,7 +87,7 @@ class SegmentStateBlock(AttributeBlock):
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
-        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks)))
+        return PreparedTokens.of(self.weights, data, chunks, reading)
 
     def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Set the potentials of going on, of beginning and of ending."""
@@ -161,7 +160,8 @@ class LengthBlock(WeightBlock):
 
     def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`."""
-        out += (self.basis.T @ np.sum(residuals.lengths, axis=0))[self.chosen]
+        for lengths in residuals.lengths:
+            out += (self.basis.T @ lengths)[self.chosen]
 
     def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
@@ -172,6 +172,7 @@ class PreparedSegments(NamedTuple):
     """The rows of attributes of each chunk, and the segments that have them."""
 
     rows: Any
+    starts: range  # each chunk is one part
     spans: list[Spans]
 
 
@@ -205,7 +206,7 @@ class SegmentAttributeBlock(AttributeBlock):
             for local, chunk in zip(found, chunks, strict=True)
         ]
         parts = [Part(local.rows, 0, local.rows.n_tokens) for local in found]
-        return PreparedSegments(reading(self.weights, parts), spans)
+        return PreparedSegments(reading(self.weights, parts), range(len(parts) + 1), spans)
 
     def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments:
         """Return the segments of a chunk whose attributes have weights, few of all."""

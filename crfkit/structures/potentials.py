@@ -20,6 +20,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, TransitionRows
 from crfkit.kernels.chain.sum import chain_shift
+from crfkit.kernels.exponentials import exponentials as row_of_exponentials
 from crfkit.kernels.semimarkov import arrays as kernels
 
 P = TypeVar("P", bound=Potentials)
@@ -198,7 +199,13 @@ def exp_unary(scores: Potentials | ChainScores) -> tuple[FloatArray, FloatArray]
     """Return ``exp(unary - shift)`` and the shift: the largest score of each token."""
     node, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
     chain_shift(frozen(scores.unary), node, shift)
-    return frozen(np.exp(node, out=node)), frozen(shift)
+    return frozen(exp_in_place(node)), frozen(shift)
+
+
+def exp_in_place(array: FloatArray) -> FloatArray:
+    """Return an array, in C order, with the exponentials of its numbers written over them."""
+    row_of_exponentials(array.reshape(1, -1))
+    return array
 
 
 def chain_exponentials(scores: ChainScores) -> ChainExponentials:
@@ -400,7 +407,7 @@ def exponentials(scores: SegmentPotentials) -> kernels.SegmentExponentials:
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
     kernels.semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
-    of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
+    of_tokens = _parted(exp_in_place(shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
     transitions, lengths, spans = (frozen(np.exp(np.minimum(each, LARGE))) for each in pairs[:3])
     tables = kernels.SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3])

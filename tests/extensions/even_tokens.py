@@ -43,9 +43,9 @@ class EvenBlock(WeightBlock):
         parts.unary[prepared[index]] += bound
 
     def pullback(self, residuals, prepared, out):
-        for chunk, tokens in zip(residuals.chunks, prepared, strict=True):
+        for chunk, index in zip(residuals.chunks, residuals.chosen, strict=True):
             first = chunk.tokens.start - residuals.begin
-            out += residuals.unary[first + tokens].sum(axis=0)
+            out += residuals.unary[first + prepared[index]].sum(axis=0)
 
     def active(self, prepared):
         return self.all_weights

@@ -61,6 +61,33 @@ def test_value_at_zero_is_the_number_of_tokens_times_log_labels(rng):
     np.testing.assert_allclose(value, data.n_tokens * np.log(3), rtol=1e-13)
 
 
+def test_rows_that_others_take_along_are_pulled_back_block_by_block(rng, monkeypatch):
+    monkeypatch.setattr("crfkit.potentials.rows.LEAST_ENTRIES", 1)
+    monkeypatch.setattr("crfkit.potentials.rows.LEAST_SAVED", 0)
+    size = 300
+    word = rng.integers(12, size=size)
+    rows = np.concatenate([np.arange(size)] * 2)
+    columns = np.concatenate([word, 12 + word // 4])  # the second comes with each of the first
+    x = sp.csr_array((np.ones(2 * size), (rows, columns)), shape=(size, 15))
+    data, codes = PackedSequences(x, offsets=np.arange(0, size + 1, 5)), rng.integers(3, size=size)
+    codes[word == 0] = 0  # so that not all pairs have a weight
+    found = []
+    for cells, n_jobs in ((10**6, 1), (60, 1), (60, 2), (60, 4)):
+        monkeypatch.setattr(_parallel, "CHUNK_CELLS", cells)
+        with ThreadMap(n_jobs) as threads:
+            objective = make_objective(data, codes.astype(np.int32), threads, all_states=False)
+            w = np.random.default_rng(1).normal(size=objective.n_parameters)
+            found.append(objective.value_and_grad(w))
+            parts = objective._prepared.parts
+        assert parts.blocks["state"].rows.folding is not None
+        assert len(parts.chunks) == (1 if cells > 60 else 20)
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-14)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-12)
+    for value, gradient in found[2:]:
+        assert value == found[1][0]
+        np.testing.assert_array_equal(gradient, found[1][1])
+
+
 @pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
 def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch, blocks):
     monkeypatch.setattr(_parallel, "CHUNK_CELLS", 60)
@@ -81,8 +108,9 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
     results = []
     for cells in (1 << 23, 45):
         monkeypatch.setattr(_parallel, "CHUNK_CELLS", 30)
+        monkeypatch.setattr(_parallel, "CHUNKS_EACH", 100)
         monkeypatch.setattr(_parallel, "BLOCK_CELLS", cells)
-        with ThreadMap(1) as threads:
+        with ThreadMap(2) as threads:
             objective = make_objective(data, codes, threads, boundaries=True)
             w = np.random.default_rng(1).normal(size=objective.n_parameters)
             results.append((*objective.value_and_grad(w), len(objective._prepared.blocks)))
@@ -142,7 +170,7 @@ def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
         PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
         np.zeros(100_000, np.int32), 1000, all_transitions=True,
     )  # fmt: skip
-    for block in _parallel.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
+    for block in _parallel.make_blocks(made, [model.cells(None, chunk) for chunk in made], 2):
         tokens = block[-1].tokens.stop - block[0].tokens.start
         assert (tokens + 1000 * len(block)) * 1000 <= _parallel.BLOCK_CELLS
 

@@ -47,7 +47,7 @@ def assert_chunks_agree_with_the_whole(rng, model, data):
             )
             alone = model.prepare(data, [chunk], threads)
             whole = np.zeros(model.n_parameters)
-            model.pullback(residual.unary.copy(), [residual.pair], alone, threads, whole)
+            model.pullback(residual.unary.copy(), [residual.pair], alone, [0], threads, whole)
             places = model.active(prepared)
             assert len(np.unique(places)) == len(places)
             found = np.zeros(model.n_parameters)

@@ -132,7 +132,7 @@ def test_folded_attributes_score_and_pull_back_as_all_others(monkeypatch, ones, 
         for index, part in enumerate(parts):
             prepared.gather(BoundWeights(weights, table[mask]), index, out[part.begin : part.end])
         residuals = [residual[part.begin : part.end] for part in parts]
-        prepared.pullback(residuals, threads, gradient)
+        prepared.pullback(residuals, 0, threads, gradient)
     assert (prepared.folding is not None) == ones
     np.testing.assert_allclose(out, x @ table, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(gradient, (x.T @ residual)[mask], rtol=1e-12, atol=1e-13)

@@ -81,7 +81,7 @@ def test_the_pullback_is_the_transposed_product_and_the_same_for_any_number_of_t
         with ThreadMap(n_jobs) as threads:
             prepared = PreparedRows(weights, parts, threads)
             gradients.append(np.ones(weights.n_parameters))
-            prepared.pullback(residuals, threads, gradients[-1])
+            prepared.pullback(residuals, 0, threads, gradients[-1])
     np.testing.assert_array_equal(*gradients)
     expected = 1.0 + (x.T @ residual)[mask]
     np.testing.assert_allclose(gradients[0], expected, rtol=1e-12, atol=1e-13)

@@ -215,25 +215,27 @@ def _add_three(three: Three, flow: FloatArray, place: int) -> None:
 @part
 def add_flow(begin: int, end: int, places: int, alpha: FloatArray, node: FloatArray,
               flow: FloatArray) -> None:  # fmt: skip
-    """``flow[i, j] += sum_t alpha[t - 1, i] node[t, j]`` over ``begin <= t < end``."""
+    """``flow[i, j] += sum_t alpha[t - 1, i] node[t, j]`` over ``begin <= t < end``.
+
+    For two labels `i` and three `j` at a time: with more, sums would not stay in sixteen registers
+    of four numbers.
+    """
     width = WIDTH * places
-    for i in range(0, width, TILE * WIDTH):
+    for i in range(0, width, 2 * WIDTH):
+        k = min(i + WIDTH, width - WIDTH)
         for j in range(0, width, TILE * WIDTH):
             a, b, c = fill(0.0), fill(0.0), fill(0.0)
             d, e, f = fill(0.0), fill(0.0), fill(0.0)
-            g, h, p = fill(0.0), fill(0.0), fill(0.0)
             for t in range(begin, end):
-                before, here = (t - 1) * width + i, t * width + j
-                u, v = load_at(alpha, before), load_at(alpha, before + WIDTH)
-                w, x = load_at(alpha, before + 2 * WIDTH), load_at(node, here)
-                y, z = load_at(node, here + WIDTH), load_at(node, here + 2 * WIDTH)
+                before, here = (t - 1) * width, t * width + j
+                u, v = load_at(alpha, before + i), load_at(alpha, before + k)
+                x, y = load_at(node, here), load_at(node, here + WIDTH)
+                z = load_at(node, here + 2 * WIDTH)
                 a, b, c = multiply_add(u, x, a), multiply_add(u, y, b), multiply_add(u, z, c)
                 d, e, f = multiply_add(v, x, d), multiply_add(v, y, e), multiply_add(v, z, f)
-                g, h, p = multiply_add(w, x, g), multiply_add(w, y, h), multiply_add(w, z, p)
-            place = i * places + j
-            _add_three(Three(a, b, c), flow, place)
-            _add_three(Three(d, e, f), flow, place + width)
-            _add_three(Three(g, h, p), flow, place + 2 * width)
+            _add_three(Three(a, b, c), flow, i * places + j)
+            if k > i:
+                _add_three(Three(d, e, f), flow, k * places + j)
 
 
 @part
