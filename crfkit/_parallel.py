@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 # Scores of a chunk (tokens x labels) at most: what is done once a chunk, by the interpreter, then
 # takes a few percent of the time, and arrays of chunks are not far from the second-level cache.
-CHUNK_CELLS = 150_000
+CHUNK_CELLS = 200_000
 # Data of more than this part of a chunk are cut in two, for two threads; chunks are made even where
 # so many times the longest sequence fits into one.
 WORTH_CUTTING, EVEN = 4, 4
@@ -42,7 +42,7 @@ CHUNKS_AT_ONCE = 4
 LONG_TOKENS = 1 << 17
 # Chunks of a block for each of several threads, that few wait for others at its end. Scores of a
 # block at most, the largest array that is kept: 64 MiB.
-CHUNKS_EACH = 3
+CHUNKS_EACH = 2
 BLOCK_CELLS = 1 << 23
 # It takes a millisecond to give memory back.
 WORTHWHILE = 1 << 22

@@ -8,17 +8,8 @@ import numba
 from llvmlite import ir
 
 from crfkit._types import FloatArray, IntArray
-from crfkit.compiler.simd import (
-    BITS,
-    NUMBER,
-    VECTOR,
-    WIDTH,
-    address_of,
-    by_parts,
-    emit_load_few,
-    emitted,
-    repeated,
-)
+from crfkit.compiler.instructions import BITS, NUMBER, VECTOR, WIDTH, address_of, by_parts, repeated
+from crfkit.compiler.simd import emit_load_few, emitted
 
 _WHOLE = ir.IntType(32)
 

@@ -16,7 +16,6 @@ definitions in Python: slower, and the same but for rounding.
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -28,11 +27,21 @@ from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray
+from crfkit.compiler.instructions import (
+    BITS,
+    NUMBER,
+    VECTOR,
+    address_of,
+    by_parts,
+    function_of,
+    lanes_below,
+    repeated,
+)
+from crfkit.compiler.instructions import WIDTH as WIDTH
 from crfkit.compiler.jit import count_references, is_tested
+from crfkit.compiler.series import rest_of_exponential
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-WIDTH = 8
 
 
 def padded(size: int) -> int:
@@ -43,9 +52,6 @@ def padded(size: int) -> int:
 # Operations are those that are written, in that order; only eight numbers add up in any order.
 _FLAGS = ("arcp", "nsz", "afn")
 _ANY_ORDER = ("reassoc", *_FLAGS)
-VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-NUMBER = ir.DoubleType()
-BITS = ir.VectorType(ir.IntType(64), WIDTH)
 _SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 
 # The logarithm of 2, and what is missing in it.
@@ -143,23 +149,6 @@ def _doubles() -> bool:
         return False
 
 
-def function_of(builder: Any, kind: Any, name: str) -> Any:
-    """Return a function of LLVM, declared once in a module."""
-    known = builder.module.globals.get(name)
-    return ir.Function(builder.module, kind, name) if known is None else known
-
-
-def address_of(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    """Return the address of eight numbers in an array in C order, given its indices."""
-    array = context.make_array(kinds[0])(context, builder, values[0])
-    position = ir.Constant(ir.IntType(64), 0)
-    for axis, (kind, index) in enumerate(zip(kinds[1:], values[1:], strict=True)):
-        size = builder.extract_value(array.shape, axis)
-        whole = context.cast(builder, index, kind, numba.types.uint64)
-        position = builder.add(builder.mul(position, size), whole)
-    return builder.bitcast(builder.gep(array.data, [position]), VECTOR.as_pointer())
-
-
 def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     address = address_of(context, builder, kinds, values)
     if kinds[0].dtype != numba.types.float32:
@@ -173,12 +162,6 @@ def _emit_fill_at(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     return repeated(builder, VECTOR, builder.load(address))
 
 
-def lanes_below(context: Any, builder: Any, kind: Any, count: Any) -> Any:
-    """Return which lanes come before one: a vector of bits."""
-    bound = repeated(builder, BITS, context.cast(builder, count, kind, numba.types.int64))
-    return builder.icmp_signed("<", ir.Constant(BITS, list(range(WIDTH))), bound)
-
-
 def emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     """Build what `load_few` says."""
     address = address_of(context, builder, kinds[:3], values[:3])
@@ -186,23 +169,6 @@ def emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     kind = ir.FunctionType(VECTOR, [address.type, align, lanes.type, VECTOR])
     function = function_of(builder, kind, "llvm.masked.load.v8f64.p0v8f64")
     return builder.call(function, [address, align(8), lanes, ir.Constant(VECTOR, None)])
-
-
-def by_parts(
-    builder: Any, x: Any, address: Any, count: Any, do: Callable[[Any, Any], None]
-) -> None:
-    """Do something with the first numbers of a vector by eights, fours, twos and ones."""
-    whole, place = ir.IntType(32), builder.bitcast(address, NUMBER.as_pointer())
-    for size in (WIDTH, 4, 2, 1):
-        kind = ir.VectorType(NUMBER, size)
-        lanes = ir.Constant(ir.VectorType(whole, size), list(range(size)))
-        there = builder.trunc(builder.lshr(count, count.type(size.bit_length() - 1)), ir.IntType(1))
-        with builder.if_then(there):
-            do(builder.shuffle_vector(x, x, lanes), builder.bitcast(place, kind.as_pointer()))
-        turned = [(lane + size) % WIDTH for lane in range(WIDTH)]
-        rest = builder.shuffle_vector(x, x, ir.Constant(ir.VectorType(whole, WIDTH), turned))
-        x = builder.select(there, rest, x)
-        place = builder.select(there, builder.gep(place, [whole(size)]), place)
 
 
 def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -239,13 +205,6 @@ def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [address.type, whole, whole, whole])
     function = function_of(builder, kind, "llvm.prefetch.p0i8")
     builder.call(function, [address, *(whole(number) for number in (0, 3, 1))])  # read, keep, data
-
-
-def repeated(builder: Any, kind: Any, number: Any) -> Any:
-    """Return a vector with a number in all lanes."""
-    anything, places = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), WIDTH)
-    one = builder.insert_element(anything, number, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, anything, ir.Constant(places, None))
 
 
 def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
@@ -312,31 +271,19 @@ def _raised(builder: Any, values: Any, powers: Any) -> Any:
     return builder.bitcast(builder.add(builder.bitcast(values, BITS), added), VECTOR)
 
 
-def _economized(half: float, n_terms: int, n_kept: int) -> list[float]:
-    """Return a polynomial for ``(exp(x) - 1 - x) / x**2`` where ``|x| <= half``.
-
-    It is the series of so many terms without the last ones of its Chebyshev series (Lanczos 1938).
-    """
-    scales = half ** np.arange(n_terms)
-    series = scales / [math.factorial(k + 2) for k in range(n_terms)]
-    kept = np.polynomial.chebyshev.poly2cheb(series)[:n_kept]
-    found: list[float] = (np.polynomial.chebyshev.cheb2poly(kept) / scales[:n_kept]).tolist()
-    return found
-
-
-# What is left out is below 2e-17 in the exponential.
-_COEFFICIENTS = _economized(_LOG2 / 2.0, 20, 10)
-
-
 def _series(builder: Any, x: Any, n: Any) -> Any:
     """Return ``exp(x - n log 2)`` by a series (Cody and Waite 1980, chapter 6).
 
     The products with ``log 2`` are fused into the differences, which the compiler may not reorder.
-    Terms are added in pairs first: one by one, each would wait for the one before.
+    Terms are added in pairs first: one by one, each would wait for the one before. What they leave
+    out is below 2e-17.
     """
     rest = _called(builder, "fma", n, _all(-_LOG2), x)
     rest = _called(builder, "fma", n, _all(-_LOG2_REST), rest)
-    square, terms = builder.fmul(rest, rest), list(map(_all, _COEFFICIENTS))
+    square, terms = (
+        builder.fmul(rest, rest),
+        list(map(_all, rest_of_exponential(_LOG2 / 2.0, 20, 10))),
+    )
     pairs = zip(terms[::2], terms[1::2], strict=True)
     y, *further = [_called(builder, "fma", odd, rest, even) for even, odd in pairs][::-1]
     for pair in further:

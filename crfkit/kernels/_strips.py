@@ -111,6 +111,27 @@ def _one_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: 
 
 
 @part
+def nine_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+             table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """Add rows of a vector and one number: see `strips_add`.
+
+    Nine are the labels of four types of entities that begin and go on.
+    """
+    a, b = load(out, row, 0), out[row, WIDTH]
+    if step == 0:
+        for n in range(begin, end):
+            a = add(a, load(table, slots[n], 0))
+            b += table[slots[n], WIDTH]
+    else:
+        for n in range(begin, end):
+            x, slot = values[n], slots[n]
+            a = multiply_add(fill(x), load(table, slot, 0), a)
+            b += x * table[slot, WIDTH]
+    store(a, out, row, 0)
+    out[row, WIDTH] = b
+
+
+@part
 def two_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
             table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """Add rows of up to two vectors: see `strips_add`."""

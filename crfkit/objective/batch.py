@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +37,7 @@ class _PreparedData:
 
     def __init__(self, model: LinearModel, data: PackedSequences, threads: ThreadMap) -> None:
         self.model, self.data, self.threads = model, data, threads
+        self._rooms = list[FloatArray]()
 
     @cached_property
     def chunks(self) -> list[Chunk]:
@@ -72,6 +74,17 @@ class _PreparedData:
             for name, values in (("values", data.values), ("dense", data.dense))
         }
         return _PreparedData(self.model, data._from_arrays(**data.__dict__ | squares), self.threads)
+
+    @contextmanager
+    def room(self) -> Iterator[FloatArray]:
+        """Lend an array for the unary scores of a chunk to a thread."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:  # more threads than ever before
+            sizes = [chunk.tokens.stop - chunk.tokens.start for chunk in self.chunks]
+            room = np.empty((max(sizes), self.model.n_columns))
+        yield room
+        self._rooms.append(room)
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -341,16 +354,22 @@ class Objective:
 
         Returns the value, and the gradient to the pair scores.
         """
-        model, chunk = self._prepared.model, parts.chunks[index]
-        scores = [model.prepared_scores(each, parts, index, self.threads) for each in bound]
+        data, chunk = self._prepared, parts.chunks[index]
         tokens = chunk.tokens
-        unary = self._prepared.residual[tokens.start - begin : tokens.stop - begin]
-        out = Counts(unary, np.zeros_like(scores[0].pair))
-        if self._level is None:
-            weights = Weights.of(self.weight[tokens], scores[0].offsets)
-        else:
-            weights = Weights(self.weight[tokens], self._level[chunk.sequences])
-        return work(*scores, self.targets.take(tokens), weights, out), out.pair
+        with ExitStack() as lent:
+            scores = [
+                data.model.prepared_scores(
+                    each, parts, index, self.threads, lent.enter_context(data.room())
+                )
+                for each in bound
+            ]
+            unary = data.residual[tokens.start - begin : tokens.stop - begin]
+            out = Counts(unary, np.zeros_like(scores[0].pair))
+            if self._level is None:
+                weights = Weights.of(self.weight[tokens], scores[0].offsets)
+            else:
+                weights = Weights(self.weight[tokens], self._level[chunk.sequences])
+            return work(*scores, self.targets.take(tokens), weights, out), out.pair
 
 
 def _bounds(model: PotentialsModel) -> BoolArray | None:

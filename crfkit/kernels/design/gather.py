@@ -24,6 +24,7 @@ from crfkit.compiler.simd import (
 )
 from crfkit.kernels._strips import (
     STRIP,
+    nine_add,
     strips_add,
     strips_add_product,
     strips_outer,
@@ -178,6 +179,11 @@ def gather_rows(
         for c in range(begin, end):
             row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
             _few_add(rows, values, step, low, high, table, row, out)
+            low = high
+    elif size == WIDTH + 1:
+        for c in range(begin, end):
+            row, high = columns[c * listed] + (1 - listed) * c, ptr[c + 1]
+            nine_add(rows, values, step, low, high, table, row, out)
             low = high
     elif size <= 2 * WIDTH:
         for c in range(begin, end):
