@@ -115,7 +115,8 @@ class PreparedRows:
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         self.weights, self.layout, self.parts = weights, weights.full, parts
         self.folding = None  # which rows stand for others; none where the weights are the table
-        if parts and parts[0].data.values is None and not self.layout.complete:
+        is_plain = bool(parts) and parts[0].data.values is None and not self.layout.complete
+        if is_plain and sum(len(entries_of(part)) for part in parts) >= LEAST_ENTRIES:
             self.folding = find_folding(_RowLists(self.layout, parts), self.layout.shape[0])
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)

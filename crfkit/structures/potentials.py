@@ -18,9 +18,8 @@ from crfkit._types import (
 )
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
+from crfkit.kernels.chain import sum as chain_kernels
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, TransitionRows
-from crfkit.kernels.chain.sum import chain_shift
-from crfkit.kernels.exponentials import exponentials as row_of_exponentials
 from crfkit.kernels.semimarkov import arrays as kernels
 
 P = TypeVar("P", bound=Potentials)
@@ -198,13 +197,13 @@ def rows_before(potentials: Potentials, before: IntArray) -> TransitionRows:
 def exp_unary(scores: Potentials | ChainScores) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(unary - shift)`` and the shift: the largest score of each token."""
     node, shift = np.empty(scores.unary.shape), np.empty(len(scores.unary))
-    chain_shift(frozen(scores.unary), node, shift)
+    chain_kernels.chain_shift(frozen(scores.unary), node, shift)
     return frozen(exp_in_place(node)), frozen(shift)
 
 
 def exp_in_place(array: FloatArray) -> FloatArray:
     """Return an array, in C order, with the exponentials of its numbers written over them."""
-    row_of_exponentials(array.reshape(1, -1))
+    chain_kernels.exponentials(array.reshape(1, -1))
     return array
 
 

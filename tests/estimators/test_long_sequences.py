@@ -60,7 +60,7 @@ def test_the_fit_is_the_same_to_the_last_bit_for_any_number_of_threads(short_lim
 def test_a_long_sequence_is_a_block_of_its_own(short_limits):
     data, _ = make_data()
     made = _parallel.make_chunks(data.offsets, 45)
-    blocks = _parallel.make_blocks(made, [1] * len(made))
+    blocks = _parallel.make_blocks(made, [1] * len(made), 3)
     assert [[chunk.first for chunk in block] for block in blocks] == [[0], [1], [2], [3], [4]]
     assert [_parallel.is_long(block[0]) for block in blocks] == [False, True, False, True, False]
     assert _parallel.cut(slice(3, 10), 3) == [slice(3, 6), slice(6, 9), slice(9, 10)]

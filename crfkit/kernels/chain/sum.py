@@ -9,7 +9,7 @@ import math
 
 from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.compiler.simd import WIDTH
+from crfkit.compiler.simd import WIDTH, add_few, exponential, load, load_few, store
 from crfkit.kernels._strips import add_outer, product, strips_shift, strips_step_back, strips_weigh
 from crfkit.kernels.chain._two import two_backward, two_forward
 from crfkit.kernels.chain.arrays import (
@@ -55,6 +55,22 @@ def chain_shift(
             top = 0.0
         for k in range(unary.shape[1]):
             shifted[t, k] = unary[t, k] - top
+
+
+@kernel
+def exponentials(row: FloatArray) -> None:
+    """``row[0, n] = exp(row[0, n])``, for a row of any length.
+
+    NumPy has vectors for this on some machines only.
+    """
+    size = row.shape[1]
+    whole = size - size % WIDTH
+    for n in range(0, whole, WIDTH):
+        store(exponential(load(row, 0, n)), row, 0, n)
+    last = exponential(load_few(row, 0, whole, size - whole))
+    for n in range(whole, size):
+        row[0, n] = 0.0
+    add_few(last, row, 0, whole, size - whole)
 
 
 @kernel
