@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from threading import Lock, get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import frozen
+from crfkit.compiler.jit import for_types_of, frozen
 from crfkit.compiler.objects import can_read_objects
 from crfkit.kernels.text.tokens import (
     DEPTH,
@@ -96,21 +97,26 @@ class TokenReader:
 
     def _read(self, tokens: list[Any], first: int) -> Entries:
         indptr, forgot = np.empty(len(tokens) - first + 1, np.int64), False
+        read, number = _kernels()
         while True:
-            out = Reading(self._entries, indptr, self._values, self._asked, self._sizes,
-                          self._frames, self._overflow)  # fmt: skip
-            end = tokens_read(id(tokens), first, self._table, _KINDS, out)
+            out = self._reading_into(indptr)
+            end = read(id(tokens), first, self._table, _KINDS, out)
             n_asked, why = self._sizes[N_ASKED:].tolist()
             if n_asked:
                 self._find_out(self._asked[:n_asked].tolist())
             if end > first or why in (0, RARE):
                 break
             forgot = self._make_room(why, forgot)
-        entries_number(self._numbers, self.keeps_zeros, out)
+        number(self._numbers, self.keeps_zeros, out)
         n_entries, n_values = self._sizes[:N_ASKED].tolist()
         entries, values = self._entries[:n_entries].copy(), self._values[:n_values].copy()
         self._make_room(why, forgot)  # for the tokens that follow
         return Entries(entries, indptr[: end - first + 1], values)
+
+    def _reading_into(self, indptr: IntArray) -> Reading:
+        """Return what the kernels write."""
+        return Reading(self._entries, indptr, self._values, self._asked, self._sizes, self._frames,
+                       self._overflow)  # fmt: skip
 
     def _make_room(self, why: int, forgot: bool) -> bool:
         """Make room for what there was none; returns whether all names have been forgotten."""
@@ -150,3 +156,17 @@ class TokenReader:
             getattr(self._table, name)[: len(before)] = before
         table_spread(frozen(old.slots), self._table)
         self._prefixes.update(prefixes)
+
+
+@cache
+def _kernels() -> tuple[Callable[..., int], Callable[..., None]]:
+    """Return what reads tokens and what numbers their entries.
+
+    To look at the types of their arguments would take longer than to read a few tokens.
+    """
+    reader = TokenReader(lambda names: [])
+    out = reader._reading_into(np.zeros(1, np.int64))
+    return (
+        for_types_of(tokens_read, 0, 0, reader._table, _KINDS, out),
+        for_types_of(entries_number, reader._numbers, False, out),
+    )

@@ -345,7 +345,7 @@ class Objective:
             unary = data.residual[: tokens.stop - tokens.start]
             pairs = [pair for _, pair in results]
             data.model.pullback(unary, pairs, way_back, block, self.threads, gradient)
-        return sum(values), gradient
+        return sum(values, 0.0), gradient
 
     def _chunk(
         self, work: Work, bound: list[Any], parts: Prepared, begin: int, index: int
