@@ -210,7 +210,9 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         if self.n_jobs is not None:
             ThreadMap(self.n_jobs)  # raises if that is no number of threads
         rows = encode_sequence(tokens, short.known)
-        known = rows.indices.max(initial=-1) >= 0  # else `_pack` may have something to say
+        # Else `_pack` may have something to say. The first is looked at alone: that takes no time.
+        found = rows.indices
+        known = len(found) > 0 and (found[0] >= 0 or found.max() >= 0)
         codes = short.tagger.codes(rows) if known else None
         if codes is None:
             return None
