@@ -20,9 +20,9 @@ from crfkit import SequenceVectorizer
 from crfkit._parallel import ThreadMap, chunk_tokens, make_chunks
 from crfkit._types import IntArray, Potentials
 from crfkit.data.labels import LabelStream
-from crfkit.kernels.chain import sum as chain
 from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain, ChainPotentials
+from crfkit.structures.potentials import exp_unary
 
 REPEATS = 7
 LABELS = (3, 9, 22, 45, 100)
@@ -61,7 +61,7 @@ def main() -> None:
             "gradient, attribute by attribute": best(
                 lambda _: prepared.blocks["state"].rows.pullback(residuals, 0, threads, state), [0]
             ),
-            "best paths": best(Chain().max, parts),
+            "best paths": best(Chain().argmax, parts),
         }
     labels = {str(count): by_labels(packed.offsets, count) for count in LABELS}
     _measure.write(
@@ -96,15 +96,13 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
 
     return {
         "sum": 1e6 * best(expected, range(len(batches))) / tokens,
-        "max": 1e6 * best(chain.max, batches) / tokens,
+        "max": 1e6 * best(chain.argmax, batches) / tokens,
     }
 
 
 def shift_and_exp(scores: Potentials) -> None:
     """Run what precedes the recurrences."""
-    node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-    chain.chain_shift(scores.unary, node, shift)
-    np.exp(node, out=node)
+    exp_unary(scores)
 
 
 if __name__ == "__main__":
