@@ -18,7 +18,7 @@ import numpy as np
 
 from crfkit import SequenceVectorizer
 from crfkit._parallel import ThreadMap, chunk_tokens, make_chunks
-from crfkit._types import IntArray, Potentials
+from crfkit._types import IntArray
 from crfkit.data.labels import LabelStream
 from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain, ChainPotentials
@@ -51,7 +51,7 @@ def main() -> None:
             "scores, token by token (tagging)": best(
                 lambda chunk: model.scores(bound, packed, chunk), chunks
             ),
-            "row maxima and exponentials": best(shift_and_exp, parts),
+            "row maxima and exponentials": best(exp_unary, parts),
             "log Z and expected counts (with the exponentials)": best(
                 lambda i: Chain().log_partition(
                     parts[i], np.ones(len(parts[i].offsets) - 1), outs[i]
@@ -98,11 +98,6 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
         "sum": 1e6 * best(expected, range(len(batches))) / tokens,
         "max": 1e6 * best(chain.argmax, batches) / tokens,
     }
-
-
-def shift_and_exp(scores: Potentials) -> None:
-    """Run what precedes the recurrences."""
-    exp_unary(scores)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +36,6 @@ class _PreparedData:
 
     def __init__(self, model: LinearModel, data: PackedSequences, threads: ThreadMap) -> None:
         self.model, self.data, self.threads = model, data, threads
-        self._rooms = list[FloatArray]()
 
     @cached_property
     def chunks(self) -> list[Chunk]:
@@ -74,17 +72,6 @@ class _PreparedData:
             for name, values in (("values", data.values), ("dense", data.dense))
         }
         return _PreparedData(self.model, data._from_arrays(**data.__dict__ | squares), self.threads)
-
-    @contextmanager
-    def room(self) -> Iterator[FloatArray]:
-        """Lend an array for the unary scores of a chunk to a thread."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:  # more threads than ever before
-            sizes = [chunk.tokens.stop - chunk.tokens.start for chunk in self.chunks]
-            room = np.empty((max(sizes), self.model.n_columns))
-        yield room
-        self._rooms.append(room)
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -356,20 +343,14 @@ class Objective:
         """
         data, chunk = self._prepared, parts.chunks[index]
         tokens = chunk.tokens
-        with ExitStack() as lent:
-            scores = [
-                data.model.prepared_scores(
-                    each, parts, index, self.threads, lent.enter_context(data.room())
-                )
-                for each in bound
-            ]
-            unary = data.residual[tokens.start - begin : tokens.stop - begin]
-            out = Counts(unary, np.zeros_like(scores[0].pair))
-            if self._level is None:
-                weights = Weights.of(self.weight[tokens], scores[0].offsets)
-            else:
-                weights = Weights(self.weight[tokens], self._level[chunk.sequences])
-            return work(*scores, self.targets.take(tokens), weights, out), out.pair
+        scores = [data.model.prepared_scores(each, parts, index, self.threads) for each in bound]
+        unary = data.residual[tokens.start - begin : tokens.stop - begin]
+        out = Counts(unary, np.zeros_like(scores[0].pair))
+        if self._level is None:
+            weights = Weights.of(self.weight[tokens], scores[0].offsets)
+        else:
+            weights = Weights(self.weight[tokens], self._level[chunk.sequences])
+        return work(*scores, self.targets.take(tokens), weights, out), out.pair
 
 
 def _bounds(model: PotentialsModel) -> BoolArray | None:

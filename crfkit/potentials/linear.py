@@ -187,21 +187,12 @@ class LinearModel(PotentialsModel):
         return self.prepared_scores(bound, prepared, 0, threads)
 
     def prepared_scores(
-        self,
-        bound: Any,
-        prepared: Prepared,
-        index: int,
-        threads: ThreadMap = SERIAL,
-        room: FloatArray | None = None,
+        self, bound: Any, prepared: Prepared, index: int, threads: ThreadMap = SERIAL
     ) -> Potentials:
-        """Return the potentials of chunk `index` of those that were prepared.
-
-        Those of the tokens are written to `room`, (n, C), if it is given: n may be larger.
-        """
+        """Return the potentials of chunk `index` of those that were prepared."""
         chunk = prepared.chunks[index]
         begin, end = int(chunk.offsets[0]), int(chunk.offsets[-1])
-        unary = (np.empty((end - begin, self.n_columns)) if room is None else room)[: end - begin]
-        unary.fill(0.0)
+        unary = np.zeros((end - begin, self.n_columns))
         offsets, topology = chunk.offsets - begin, prepared.topologies[index]
         parts = PotentialParts(unary, offsets, threads, np.zeros((1, 0, 0)), topology=topology)
         for block in self.blocks:
