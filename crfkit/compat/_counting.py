@@ -62,7 +62,9 @@ class CRFsuiteWeights:
         seen[places[self.zeros.columns], training.codes[self.zeros.tokens]] = True
         rows, labels = np.nonzero(seen)
         counted = np.repeat(np.arange(data.n_features), np.diff(pairs.ptr)) * size + pairs.columns
-        cells = np.union1d(counted, attributes[rows] * size + labels)
+        cells = np.append(counted, attributes[rows] * size + labels)
+        cells.sort(kind="stable")  # two rising lists: they are merged
+        cells = cells[np.diff(cells, prepend=-1) > 0]
         ptr = np.searchsorted(cells, np.arange(data.n_features + 1) * size)
         columns = (cells % size).astype(np.int32)
         return AttributeWeights(ptr, columns, n_columns=size, n_sparse=data.n_sparse)

@@ -172,7 +172,8 @@ class AttributeRows(NamedTuple):
     def zeros(self) -> ZeroValues:
         """Return where attributes have the value 0, if that was kept."""
         places = np.flatnonzero(self.indices <= ZERO)
-        tokens = np.searchsorted(self.indptr, places, side="right") - 1
+        counts = np.diff(np.searchsorted(places, self.indptr))
+        tokens = np.repeat(np.arange(len(counts)), counts)
         return ZeroValues(ZERO - self.indices[places], tokens)
 
     def in_order(self, numbers: CodeArray | None = None) -> AttributeRows:

@@ -9,7 +9,6 @@ at most, which may be taken along itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,14 @@ from crfkit._types import (
 )
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
-from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
+from crfkit.kernels.design.folding import (
+    SplitEntries,
+    TokenRows,
+    fold_find,
+    fold_rows,
+    fold_settle,
+    fold_split,
+)
 from crfkit.kernels.design.gather import (
     CellEntries,
     add_cells,
@@ -86,21 +92,26 @@ class Cells(NamedTuple):
 
         In the order of a sum nothing changes: entries of one place, or of one cell, keep theirs.
         """
-        share = np.searchsorted(edges[1:-1], places, side="right")
-        high, low = np.stack([cells >> BITS, places >> BITS, share]), (1 << BITS) - 1
-        order = np.lexsort(high)
-        high = high[:, order]
-        starts = np.flatnonzero(np.any(np.diff(high, prepend=-1), axis=0))
+        cuts, low = np.searchsorted(places, edges), (1 << BITS) - 1
+        cuts[0], cuts[-1] = 0, len(places)
+        share = np.repeat(np.arange(len(edges) - 1), np.diff(cuts))
+        upper = places >> BITS
+        begins = (np.diff(upper, prepend=0) > 0) | (np.diff(share, prepend=0) > 0)
+        n_upper = (int(cells.max(initial=0)) >> BITS) + 1
+        group = np.cumsum(begins) * n_upper + (cells >> BITS)
+        order = _rising(group)
+        cells, places, group = cells[order], places[order], group[order]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
         return cls(
             CellEntries(
-                first_cell=frozen((high[0, starts] << BITS).astype(np.uint64)),
-                first_place=frozen((high[1, starts] << BITS).astype(np.uint64)),
+                first_cell=frozen((cells[starts] & ~low).astype(np.uint64)),
+                first_place=frozen((places[starts] & ~low).astype(np.uint64)),
                 ptr=frozen(np.append(starts, len(cells)).astype(np.uint64)),
-                cells=frozen((cells[order] & low).astype(np.uint16)),
-                places=frozen((places[order] & low).astype(np.uint16)),
+                cells=frozen((cells & low).astype(np.uint16)),
+                places=frozen((places & low).astype(np.uint16)),
                 values=frozen(values[order] if len(values) == len(cells) else values),
             ),
-            np.searchsorted(high[2, starts], np.arange(len(edges))),
+            np.searchsorted(share[order][starts], np.arange(len(edges))),
         )
 
 
@@ -117,7 +128,8 @@ class PreparedRows:
         self.folding = None  # which rows stand for others; none where the weights are the table
         is_plain = bool(parts) and parts[0].data.values is None and not self.layout.complete
         if is_plain and sum(len(entries_of(part)) for part in parts) >= LEAST_ENTRIES:
-            self.folding = find_folding(_RowLists(self.layout, parts), self.layout.shape[0])
+            tokens = [_token_rows(self.layout, part) for part in parts]
+            self.folding = find_folding(tokens, self.layout.shape[0])
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
@@ -237,24 +249,10 @@ def _cut(work: IntArray, count: int) -> IntArray:
     return np.concatenate([[0], inner, [len(work)]]).astype(np.int64)
 
 
-def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, BoolArray]:
-    """Return where the full rows of each token start, what they are, and which entries these."""
+def _token_rows(layout: RowIndex, part: Part) -> TokenRows:
+    """Return the attributes of a part, and which have full rows."""
     indptr = part.data.indptr[part.begin : part.end + 1]
-    slots = layout.slots[entries_of(part)]
-    full = slots < len(layout.attributes)
-    before = np.concatenate([[0], np.cumsum(full)])
-    return before[indptr - indptr[0]], slots[full], full
-
-
-class _RowLists:
-    """The full rows of the tokens of some parts, made when one is asked for."""
-
-    def __init__(self, layout: RowIndex, parts: list[Part]) -> None:
-        self._layout, self._parts = layout, parts
-
-    def __iter__(self) -> Iterator[tuple[IntArray, IdArray]]:
-        """Make those of one part after the other: all would take as much room as the data."""
-        return (_row_lists(self._layout, part)[:2] for part in self._parts)
+    return TokenRows(frozen(indptr), frozen(part.data.indices.view(np.uint32)), layout.slots)
 
 
 def _split(
@@ -267,34 +265,35 @@ def _split(
             f"a sequence of {n_rows} tokens has more than {MAX_CELLS} scores; cut it into shorter "
             "ones."
         )
-    indptr, attributes = data.indptr[part.begin : part.end + 1], entries_of(part)
-    rows = np.repeat(np.arange(n_rows, dtype=np.uint32), np.diff(indptr))
-    all_values, step = data.value_array()
-    values = all_values[indptr[0] : indptr[-1]] if step else all_values
-    row_ptr, slots, full = _row_lists(layout, part)
-    in_rows = rows[full]
-    if folding:
-        kept = folding.kept(row_ptr, slots)
-        slots, in_rows = slots[kept], in_rows[kept]
-        row_ptr = np.concatenate([[0], np.cumsum(kept)])[row_ptr]
+    values, step = data.value_array()
+    if folding:  # all values are 1
+        left = folding.split(_token_rows(layout, part))
+        of_rows = of_cells = values
+    else:
+        left, full = _split_all(layout, part)
+        own = values[data.indptr[part.begin] : data.indptr[part.end]] if step else values
+        of_rows, of_cells = (own[full], own[~full]) if step else (values, values)
     return (
-        _rows(
-            row_ptr, slots, in_rows, values[full] if step else values, row_edges, layout.shape[0]
-        ),
-        _cells(layout, attributes[~full], rows[~full], values[~full] if step else values),
+        _rows(left, of_rows, row_edges, layout.shape[0]),
+        _cells(layout, left.others, left.their_tokens, of_cells),
     )
 
 
-def _rows(
-    row_ptr: IntArray,
-    slots: IdArray,
-    rows: IdArray,
-    values: FloatArray,
-    edges: IntArray,
-    n_slots: int,
-) -> Rows:
+def _split_all(layout: RowIndex, part: Part) -> tuple[SplitEntries, BoolArray]:
+    """Return all entries of a part, and which of them have full rows."""
+    indptr, attributes = part.data.indptr[part.begin : part.end + 1], entries_of(part)
+    tokens = np.repeat(np.arange(part.end - part.begin, dtype=np.uint32), np.diff(indptr))
+    slots = layout.slots[attributes]
+    full = slots < len(layout.attributes)
+    row_ptr = np.concatenate([[0], np.cumsum(full)])[indptr - indptr[0]]
+    others = attributes[~full].view(np.uint32)
+    return SplitEntries(row_ptr, slots[full], tokens[full], others, tokens[~full]), full
+
+
+def _rows(entries: SplitEntries, values: FloatArray, edges: IntArray, n_slots: int) -> Rows:
+    row_ptr, slots = entries.row_ptr, entries.slots
     order = _rising(slots)
-    tokens, ordered = rows[order], slots[order]
+    tokens, ordered = entries.tokens[order], slots[order]
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     starts = np.append(0, changes) if len(ordered) else changes
     values = frozen(values)
@@ -311,16 +310,16 @@ def _rows(
     )
 
 
-def _rising(keys: CodeArray | IdArray | IntArray) -> IntArray:
-    """Return the stable order of numbers below 2**32: NumPy counts where they have 16 bits."""
-    order = np.argsort(keys.astype(np.uint16), kind="stable")
-    if int(keys.max(initial=0)) >> BITS:
-        order = order[np.argsort((keys >> BITS).astype(np.uint16)[order], kind="stable")]
+def _rising(keys: IdArray | IntArray) -> IntArray:
+    """Return the stable order of numbers from 0 on: NumPy counts where they have 16 bits."""
+    order, above = np.argsort(keys.astype(np.uint16), kind="stable"), keys
+    while int((above := above >> BITS).max(initial=0)):
+        order = order[np.argsort(above.astype(np.uint16)[order], kind="stable")]
     return order
 
 
 def _cells(
-    layout: RowIndex, attributes: CodeArray, rows: IdArray, values: FloatArray
+    layout: RowIndex, attributes: IdArray, rows: IdArray, values: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     order = _rising(attributes)
     ptr = layout.ptr.view(np.int64)
@@ -430,40 +429,40 @@ class Folding:
         taken = np.bincount(self._members, uses[self._owners], minlength=len(uses))
         return uses - taken.astype(np.int64)
 
-    def kept(self, row_ptr: IntArray, slots: IdArray) -> BoolArray:
-        """Return which entries are left: those that no other of their token takes along."""
+    def split(self, tokens: TokenRows) -> SplitEntries:
+        """Return the entries that are left, without those that others of their token take along."""
         assert self._links is not None, "to be called before release_data"
-        place = np.empty(len(self._links[0]), np.int64)
-        kept = np.empty(len(slots), np.uint32)
-        fold_keep(frozen(row_ptr), frozen(slots), *self._links, place, kept)
-        marks: BoolArray = kept == 1
-        return marks
+        indptr, taken = tokens.indptr, np.full(len(self._links[0]), -1)
+        lists = np.empty((4, int(indptr[-1] - indptr[0])), np.uint32)
+        out = SplitEntries(np.empty(len(indptr), np.int64), *lists)
+        n_others = fold_split(tokens, *self._links, taken, out)
+        sizes = [int(out.row_ptr[-1])] * 2 + [n_others] * 2
+        return SplitEntries(
+            out.row_ptr, *[a[:n].copy() for a, n in zip(out[1:], sizes, strict=True)]
+        )
 
     def release_data(self) -> None:
         """Let go of the memory that only `kept` needs."""
         self._links = None
 
 
-def find_folding(parts: Iterable[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
-    """Return what may be folded; None where that would save little.
-
-    `parts` are the rows of a table of `n_rows` that the tokens have, each once: where those of each
-    token start, shape (N + 1,), and what they are, shape (nnz,). They are gone through twice.
-    """
+def find_folding(parts: list[TokenRows], n_rows: int) -> Folding | None:
+    """Return what may be folded of a table of `n_rows`; None where that would save little."""
     uses, count = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     links, stamp = np.zeros((n_rows, MOST_LINKS), np.uint32), np.full(n_rows, -1)
+    own = np.empty(max(int(np.diff(part.indptr).max(initial=0)) for part in parts), np.uint32)
     first = 0
-    for row_ptr, slots in parts:
-        fold_find(frozen(row_ptr), frozen(slots), first, stamp, uses, count, links)
-        first += len(row_ptr) - 1
+    for part in parts:
+        fold_find(part, first, own, stamp, uses, count, links)
+        first += len(part.indptr) - 1
     if uses.sum() < LEAST_ENTRIES:
         return None
     links, count = _without_circles(uses, count, links)
     stamp[:] = -1
     owner, first = np.zeros(n_rows, np.uint32), 0
-    for row_ptr, slots in parts:
-        fold_settle(frozen(row_ptr), frozen(slots), first, frozen(uses), stamp, owner, count, links)
-        first += len(row_ptr) - 1
+    for part in parts:
+        fold_settle(part, first, frozen(uses), own, stamp, owner, count, links)
+        first += len(part.indptr) - 1
     saved, cost = int((uses * count).sum()), n_rows + int(count.sum())
     return Folding(uses, count, links) if saved > LEAST_SAVED * cost else None
 

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.kernels.design.folding import TokenRows
 from crfkit.potentials import rows as module
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.rows import PreparedRows, find_folding
@@ -28,31 +30,47 @@ def implying(seed, n_tokens, n_rows):
     return x
 
 
-def lists(x):
-    """The sets of rows as `find_folding` wants them, in two parts."""
-    cut = len(x) // 3
+def tokens_of(x):
+    """The sets of rows as `find_folding` wants them, in two parts.
+
+    Attributes of even numbers have the rows, those of odd ones none; each token has some of these.
+    """
+    n_tokens, n_rows = x.shape
+    used = np.zeros((n_tokens, 2 * n_rows), bool)
+    used[:, ::2], used[:, 1::2] = x, np.random.default_rng(1).random(x.shape) < 0.3
+    slots = np.full(2 * n_rows, n_rows, np.uint32)
+    slots[::2] = np.arange(n_rows)
+    indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+    indices = frozen(np.nonzero(used)[1].astype(np.uint32))
+    cut = n_tokens // 3
     return [
-        (np.concatenate([[0], np.cumsum(part.sum(axis=1))]), np.nonzero(part)[1].astype(np.uint32))
-        for part in (x[:cut], x[cut:])
+        TokenRows(frozen(part), indices, frozen(slots))
+        for part in (indptr[: cut + 1], indptr[cut:])
     ]
 
 
 def folded(x, found):
     """The sets that are left."""
     left, n = np.zeros(x.shape), 0
-    for row_ptr, slots in lists(x):
-        kept = found.kept(row_ptr, slots)
-        for t in range(len(row_ptr) - 1):
-            own = slice(row_ptr[t], row_ptr[t + 1])
-            left[n, slots[own][kept[own]]] = 1.0
-            n += 1
+    for part in tokens_of(x):
+        entries = found.split(part)
+        assert np.all(np.diff(entries.tokens) >= 0)
+        np.testing.assert_array_equal(
+            np.searchsorted(entries.tokens, np.arange(len(part.indptr))), entries.row_ptr
+        )
+        left[n + entries.tokens, entries.slots] = 1.0
+        n += len(part.indptr) - 1
+        every = np.repeat(np.arange(len(part.indptr) - 1), np.diff(part.indptr))
+        own = part.indices[part.indptr[0] : part.indptr[-1]]
+        np.testing.assert_array_equal(entries.others, own[own % 2 == 1])
+        np.testing.assert_array_equal(entries.their_tokens, every[own % 2 == 1])
     return left
 
 
 def search(x, least_uses=1):
     """What may be folded, if data of any size are searched."""
     with mock.patch.multiple(module, LEAST_ENTRIES=0, LEAST_SAVED=0, LEAST_USES=least_uses):
-        return find_folding(lists(x), x.shape[1])
+        return find_folding(tokens_of(x), x.shape[1])
 
 
 sets = st.builds(
@@ -102,7 +120,7 @@ def test_links_that_are_seldom_made_use_of_are_left_out():
 
 def test_little_data_are_not_searched():
     x = np.ones((20, 2), bool)
-    assert find_folding(lists(x), 2) is None
+    assert find_folding(tokens_of(x), 2) is None
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
