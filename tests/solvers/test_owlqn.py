@@ -118,14 +118,26 @@ def test_any_number_of_pairs_leads_to_the_optimum(rng, solver, memory):
 
 def test_columns_that_are_kept_give_the_directions_of_columns_that_are_read_anew(rng):
     memory, *_ = pairs_of(rng)
-    for free in ([0, 2, 3, 5, 6, 8], [0, 2, 3, 5, 8], [0, 2, 3, 4, 5, 8], [4, 5], [1, 4, 5, 7]):
+    nothing = memory._columns
+    all_but_one = [0, 1, 2, 4, 5, 6, 7, 8]  # the other one comes behind them
+    few = [[0, 2, 3, 5, 6, 8], [0, 2, 3, 5, 8], [0, 2, 3, 4, 5, 8], [4, 5], [1, 4, 5, 7]]
+    for free in (all_but_one, list(range(1, 9)), *few):
         w, descent = np.zeros((2, 9))
         w[free], descent[free] = rng.normal(size=(2, len(free)))
         kept = memory.direction_within(np.array(free), w, descent)
-        memory._columns = None
+        columns, memory._columns = memory._columns, nothing
         anew = memory.direction_within(np.array(free), w, descent)
+        memory._columns = columns
         np.testing.assert_allclose(kept[0], anew[0], rtol=1e-12)
         np.testing.assert_allclose(kept[1], anew[1], rtol=1e-12)
+
+
+def test_a_step_goes_no_farther_than_a_parabola_that_stays_above_0(rng):
+    objective = Quadratic(rng, size=1)
+    objective.matrix, objective.center = np.array([[1e8]]), np.array([1e-3])
+    result = OWLQN().solve(objective, np.zeros(1))
+    np.testing.assert_allclose(result.parameters, objective.center, rtol=1e-12)
+    assert objective.evaluations == 2  # of the start, and where the value is 0
 
 
 @pytest.mark.parametrize("tried", [[64.0, 6.4, 1.0], [3.0, 1.5]])

@@ -142,12 +142,13 @@ def memory_columns(
     memory: LabelArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used, and the ones after them
     places: IntArray,  # (A,) parameters
-    out: LabelArray,  # (R, A) out: the columns of the parameters
+    first: int,  # of those that are copied
+    out: LabelArray,  # (R, at least A) out: their columns
 ) -> None:
     """Copy some columns side by side."""
     for i in range(rows.shape[0]):
         row = rows[i]
-        for a in range(places.shape[0]):
+        for a in range(first, places.shape[0]):
             out[row, a] = memory[row, places[a]]
             out[row + 1, a] = memory[row + 1, places[a]]
 
@@ -188,7 +189,7 @@ def orthant_direction(
     places: IntArray,  # (A,) parameters, among them the free ones
     w: FloatArray,
     descent: FloatArray,  # pseudo-gradient
-    memory: LabelArray,  # (R, A) changes of the parameters in even rows, of the gradient in odd
+    memory: LabelArray,  # (R, at least A) changes: of parameters in even rows, of gradients in odd
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace

@@ -30,8 +30,10 @@ FEW_PAIRS, MANY_PAIRS = 6, 96
 # Parameters are counted in units of this power of their second derivatives at 0. The value would
 # fall faster at first with -1/2, which makes these derivatives 1, but more slowly near the optimum.
 UNITS, UNITS_WITH_L1 = -0.125, -0.1875
-# Columns of parameters that are no longer free are kept up to this multiple of the free ones.
-SPARE = 1.5
+# Columns of parameters that are no longer free are kept up to this multiple of the free ones; where
+# all are laid out anew, there is room for so many more.
+SPARE, ROOM = 1.5, 1.125
+_NO_COLUMNS: tuple[IntArray, LabelArray] = np.empty(0, np.int64), np.empty((0, 0), np.uint16)
 
 
 class CorrectionPairs:
@@ -53,7 +55,7 @@ class CorrectionPairs:
         self._places: list[int] = []  # of the pairs, oldest first
         self._steps = np.empty((memory, memory))  # s_i . y_j for i not newer than j
         self._changes = np.empty((memory, memory))  # y_i . y_j
-        self._columns: tuple[IntArray, LabelArray] | None = None
+        self._columns = _NO_COLUMNS
 
     def __len__(self) -> int:
         return len(self._places)
@@ -61,7 +63,7 @@ class CorrectionPairs:
     def clear(self) -> None:
         """Forget all pairs."""
         self._places.clear()
-        self._columns = None
+        self._columns = _NO_COLUMNS
 
     def halve(self) -> None:
         """Forget the older half of the pairs, but none of a few."""
@@ -85,10 +87,9 @@ class CorrectionPairs:
         if scales[0] * curvature > np.finfo(float).eps * scales[1] * square:
             self._scales[2 * free : 2 * free + 2] = scales
             self._places.append(free)
-        if self._columns is not None:
-            places, columns = self._columns
-            for row in (2 * free, 2 * free + 1):
-                columns[row] = self._rows[0][row, places]
+        places, columns = self._columns
+        for row in (2 * free, 2 * free + 1) if len(places) else ():
+            columns[row, : len(places)] = self._rows[0][row, places]
 
     def direction(self, gradient: FloatArray) -> FloatArray:
         """Return ``-H gradient`` by the two-loop recursion."""
@@ -131,21 +132,25 @@ class CorrectionPairs:
         return self._units * out, float(slope)
 
     def _columns_of(self, free: IntArray, rows: IdArray) -> tuple[IntArray, LabelArray]:
-        """Return parameters, among them the free ones, and their columns of the rows."""
-        kept = np.zeros(self._vectors.size, bool)
-        if self._columns is not None:
-            kept[self._columns[0]] = True
-            if kept[free].all() and len(self._columns[0]) <= SPARE * len(free):
-                return self._columns
-        kept[free] = True
-        if np.count_nonzero(kept) > SPARE * len(free):
-            kept[:] = False
-            kept[free] = True
-        places = np.flatnonzero(kept)
-        columns = np.empty((2 * self._limit, len(places)), np.uint16)
-        memory, chosen = frozen(self._rows[0]), frozen(places)
-        shares = list(map(frozen, np.array_split(rows, self._vectors.threads.n_workers)))
-        self._vectors.threads(lambda own: memory_columns(memory, own, chosen, columns), shares)
+        """Return parameters, among them the free ones, and their columns of the rows.
+
+        New ones come behind those that are known, as long as there is room.
+        """
+        places, columns = self._columns
+        known = np.zeros(self._vectors.size, bool)
+        known[places] = True
+        first, places = len(places), np.concatenate([places, free[~known[free]]])
+        if len(places) > min(SPARE * len(free), columns.shape[1]):
+            del columns
+            self._columns = _NO_COLUMNS
+            first, places = 0, free if len(places) > SPARE * len(free) else np.sort(places)
+            columns = np.empty((2 * self._limit, int(ROOM * len(places))), np.uint16)
+        if first < len(places):
+            memory, chosen = frozen(self._rows[0]), frozen(places)
+            shares = list(map(frozen, np.array_split(rows, self._vectors.threads.n_workers)))
+            self._vectors.threads(
+                lambda own: memory_columns(memory, own, chosen, first, columns), shares
+            )
         self._columns = places, columns
         return self._columns
 
@@ -295,6 +300,10 @@ def _step_in_orthant(
     # The first step has no curvature to tell its length: it may be far too long.
     shrink = 0.5 if memory else 0.1
     first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
+    if point.value > 0.0:
+        # A parabola that falls at this slope, and not below 0, as few objectives do, is lowest here
+        # or before.
+        first_step = min(first_step, -2.0 * point.value / slope)
     found = orthant_search(
         evaluate, vectors, point, direction, first_step, solver.max_line_search, shrink
     )
