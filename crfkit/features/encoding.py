@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -77,10 +76,11 @@ class GrowingIndex(AttributeIndex, dict[str, int]):
 
     def sorted_columns(self, counts: IntArray, least: int) -> tuple[list[str], CodeArray]:
         """Return the sorted names that occur often enough, and the column of each number."""
-        names = sorted(compress(self, (counts >= least).tolist()))
+        name_of = list(self).__getitem__  # the names stand in the order of their numbers
+        chosen = sorted(np.flatnonzero(counts >= least).tolist(), key=name_of)
         columns = np.full(len(self), SKIP, np.int32)
-        columns[list(map(self.__getitem__, names))] = np.arange(len(names))
-        return names, columns
+        columns[chosen] = np.arange(len(chosen))
+        return list(map(name_of, chosen)), columns
 
 
 class FrozenIndex(AttributeIndex):

@@ -210,7 +210,9 @@ class Choice:
             found = np.tile(np.arange(n_columns, dtype=np.int32), data.n_features)
         else:
             least = math.ceil(min(self.least, data.n_tokens + 1))  # no pair occurs more often
-            order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
+            # NumPy counts numbers of 16 bits, and sorts others.
+            keys = columns.astype(np.int16) if n_columns < 1 << 15 else columns
+            order = np.argsort(keys, kind="stable")[np.count_nonzero(columns < 0) :]
             columns, rows = columns[order].astype(np.int64), order
             if tokens is not None:
                 rows = tokens[order]
