@@ -26,7 +26,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV
 
 SEARCH_SENTENCES, SEARCH_ITERATIONS, CANDIDATES, FOLDS = 600, 50, 4, 3
-ROUNDS = 3
+ROUNDS = 5
 Sentence = list[tuple[str, str, str]]
 
 
