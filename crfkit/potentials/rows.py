@@ -442,7 +442,7 @@ class Folding:
         )
 
     def release_data(self) -> None:
-        """Let go of the memory that only `kept` needs."""
+        """Let go of the memory that only `split` needs."""
         self._links = None
 
 
