@@ -95,6 +95,7 @@ class Cells(NamedTuple):
         cuts, low = np.searchsorted(places, edges), (1 << BITS) - 1
         cuts[0], cuts[-1] = 0, len(places)
         share = np.repeat(np.arange(len(edges) - 1), np.diff(cuts))
+        # A group has one share, and the same upper bits of its places, and of its positions.
         upper = places >> BITS
         begins = (np.diff(upper, prepend=0) > 0) | (np.diff(share, prepend=0) > 0)
         n_upper = (int(cells.max(initial=0)) >> BITS) + 1

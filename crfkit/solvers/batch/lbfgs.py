@@ -301,8 +301,8 @@ def _step_in_orthant(
     shrink = 0.5 if memory else 0.1
     first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
     if point.value > 0.0:
-        # A parabola that falls at this slope, and not below 0, as few objectives do, is lowest here
-        # or before.
+        # A parabola that falls at this slope, and is nowhere below 0, is lowest here or before.
+        # Few objectives have values below 0; for these it is a short step, and no more.
         first_step = min(first_step, -2.0 * point.value / slope)
     found = orthant_search(
         evaluate, vectors, point, direction, first_step, solver.max_line_search, shrink
